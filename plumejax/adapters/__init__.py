@@ -1,0 +1,1 @@
+"""adapters: every task as the environments of other libraries."""

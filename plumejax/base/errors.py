@@ -1,0 +1,29 @@
+"""base/errors: the exceptions, and the one way to refuse a bad value."""
+
+from typing import Any
+
+
+class PlumeError(Exception):
+    """Whatever plumejax raises on purpose."""
+
+
+class ValidationError(PlumeError, ValueError):
+    """A value is outside what is allowed; the message names field, value and range."""
+
+
+class StateError(PlumeError, RuntimeError):
+    """The lifecycle forbids the operation now."""
+
+
+class ComponentError(PlumeError, TypeError):
+    """An object given as a component lacks a method that its place needs."""
+
+
+class RenderingError(PlumeError, RuntimeError):
+    """A picture could not be made or shown."""
+
+
+def require(ok: Any, field: str, value: Any, allowed: str) -> None:
+    """Raise `ValidationError` unless `ok`, saying what was given and what is allowed."""
+    if not ok:
+        raise ValidationError(f"{field} = {value!r} is not allowed: it must be {allowed}")

@@ -1,0 +1,63 @@
+"""base/paths: dotted paths ("plume.sigma"), the one way to name a number of a task."""
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from plumejax.base.errors import ValidationError
+
+Tree = TypeVar("Tree")
+
+
+def leaves(tree: Any, prefix: str = "") -> dict[str, Any]:
+    """Every number of a params tree by its dotted path, in field order."""
+    if not dataclasses.is_dataclass(tree):
+        return {} if tree is None or isinstance(tree, tuple) else {prefix: tree}
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(tree):
+        path = f"{prefix}.{field.name}" if prefix else field.name
+        found.update(leaves(getattr(tree, field.name), path))
+    return found
+
+
+def override(tree: Tree, values: Mapping[str, Any]) -> Tree:
+    """`tree` with the numbers at the given paths replaced, dtype and shape kept.
+
+    Raises `ValidationError` for a path that is not there (naming the nearest one) and for a value
+    whose shape or kind does not fit; then nothing has changed.
+    """
+    known = leaves(tree)
+    for path, value in values.items():
+        if path not in known:
+            near = difflib.get_close_matches(path, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            names = ", ".join(known)
+            raise ValidationError(f"{path!r} names no number of this task.{hint} It has: {names}")
+        tree = _replace(tree, path.split("."), _fit(path, value, known[path]))
+    return tree
+
+
+def _replace(tree: Any, path: list[str], value: Any) -> Any:
+    head, *rest = path
+    inner = _replace(getattr(tree, head), rest, value) if rest else value
+    return tree.replace(**{head: inner})
+
+
+def _fit(path: str, value: Any, old: Any) -> np.ndarray:
+    old = np.asarray(old)
+    try:
+        new = np.asarray(value)
+        fitted = new.astype(old.dtype)
+    except (TypeError, ValueError):
+        raise ValidationError(f"{path} = {value!r} is not a number of dtype {old.dtype}") from None
+    if new.dtype.kind not in "iufb" or new.shape != old.shape:
+        raise ValidationError(
+            f"{path} = {value!r} does not fit: it must be a number of dtype {old.dtype}"
+            f" and shape {old.shape}"
+        )
+    if old.dtype.kind in "iu" and not np.array_equal(fitted, new):
+        raise ValidationError(f"{path} = {value!r} is not a whole number")
+    return fitted

@@ -1,0 +1,78 @@
+"""base/registry: task ids and their factories; each family registers its own."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plumejax.base import paths
+from plumejax.base.errors import ValidationError
+
+
+@dataclass(frozen=True)
+class Task:
+    """A named task.
+
+    Attributes:
+      id: its name, ending in the version of its interface (`-v0`).
+      factory: `factory(**static) -> (env, params)`.
+      summary: one line for `plumejax list`.
+      version: behaviour version, raised whenever an episode of it would come out differently.
+      needs: static choices that have no default, such as a path to data.
+    """
+
+    id: str
+    factory: Callable[..., tuple[Any, Any]]
+    summary: str
+    version: int = 1
+    needs: tuple[str, ...] = ()
+
+
+# The one module-level mutable: ids, which no result depends on.
+_tasks: dict[str, Task] = {}
+
+
+def register(task: Task) -> None:
+    """Make `task` known by its id. Raises `ValidationError` if the id is taken."""
+    if task.id in _tasks:
+        raise ValidationError(f"task {task.id!r} is registered already; choose another id")
+    _tasks[task.id] = task
+
+
+def registered_tasks() -> dict[str, Task]:
+    """Every task by id, in the order of registration."""
+    return dict(_tasks)
+
+
+def find(task_id: str) -> Task:
+    """The task of that id. Raises `ValidationError` that lists the known ids."""
+    if task_id not in _tasks:
+        raise ValidationError(f"no task {task_id!r}; there are: {', '.join(_tasks)}")
+    return _tasks[task_id]
+
+
+def make(
+    task_id: str, *, overrides: Mapping[str, Any] | None = None, **static: Any
+) -> tuple[Any, Any]:
+    """`(env, params)` of a task, its numbers checked.
+
+    Args:
+      task_id: a registered id, e.g. `"PlumeSearch-v0"`.
+      overrides: numbers by dotted path, e.g. `{"plume.sigma": 8.0}`.
+      **static: what changes shapes or kinds, e.g. `grid_size=(64, 64)`; as the task says.
+
+    Raises:
+      ValidationError: an unknown id, path or choice, or a number out of range.
+    """
+    task = find(task_id)
+    missing = [name for name in task.needs if name not in static]
+    if missing:
+        raise ValidationError(f"{task_id} needs {', '.join(missing)}: make({task_id!r}, data=PATH)")
+    try:
+        env, params = task.factory(**static)
+    except TypeError as error:
+        if "keyword argument" not in str(error):
+            raise
+        raise ValidationError(f"{task_id} has no such choice: {error}") from error
+    params = paths.override(params, overrides or {})
+    env.validate(params)
+    return env, params

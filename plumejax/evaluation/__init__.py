@@ -1,0 +1,1 @@
+"""evaluation: how well an agent does, with its uncertainty."""

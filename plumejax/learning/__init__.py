@@ -1,0 +1,1 @@
+"""learning: agents that are learned: networks, PPO, checkpoints."""

@@ -1,0 +1,1 @@
+"""plumes: what is in the air; one module a model, one interface for all."""

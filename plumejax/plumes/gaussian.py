@@ -1,0 +1,68 @@
+"""plumes/gaussian: a static isotropic Gaussian around one source."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from plumejax.base.errors import require
+from plumejax.plumes.interface import Air
+
+
+@struct.dataclass
+class GaussianParams:
+    """Numbers of a `GaussianPlume`.
+
+    Attributes:
+      sigma: float32[], width in cells, > 0.
+      source: float32[2], x and y in cells.
+    """
+
+    sigma: Any
+    source: Any
+
+
+@dataclass(frozen=True)
+class GaussianPlume:
+    """`C = exp(-(dx^2 + dy^2) / (2 sigma^2))`, 1 at the source, 0 outside the grid, no wind.
+
+    The state is the source, float32[2], so that a start may draw another one.
+
+    Attributes:
+      grid_size: width and height in cells.
+    """
+
+    grid_size: tuple[int, int] = (128, 128)
+    random_step = False
+
+    def default_params(self) -> GaussianParams:
+        centre = np.asarray(self.grid_size) // 2
+        return GaussianParams(sigma=np.float32(12.0), source=centre.astype(np.float32))
+
+    def start(self, key: jax.Array, params: GaussianParams) -> jax.Array:
+        return jnp.asarray(params.source, jnp.float32)
+
+    def advance(self, key: jax.Array, state: jax.Array, params: GaussianParams) -> jax.Array:
+        return state
+
+    def sample(self, state: jax.Array, positions: jax.Array, params: GaussianParams) -> Air:
+        squared = jnp.sum(jnp.square(positions - state[None]), axis=-1)
+        scale = jnp.float32(-0.5) / jnp.square(jnp.asarray(params.sigma, jnp.float32))
+        size = jnp.asarray(self.grid_size, jnp.float32)[None]
+        half = jnp.float32(0.5)
+        inside = jnp.all((positions >= -half) & (positions < size - half), axis=-1)
+        concentration = jnp.where(inside, jnp.exp(squared * scale), jnp.float32(0.0))
+        return Air(concentration=concentration, wind=jnp.zeros_like(positions))
+
+    def sources(self, state: jax.Array, params: GaussianParams) -> jax.Array:
+        return state[None]
+
+    def validate(self, params: GaussianParams) -> None:
+        """Raise `ValidationError` if a number is not allowed."""
+        require(np.all(np.asarray(params.sigma) > 0), "plume.sigma", params.sigma, "> 0 cells")
+        source, size = np.asarray(params.source), np.asarray(self.grid_size)
+        inside = np.all((source >= 0) & (source <= size - 1))
+        require(inside, "plume.source", params.source, f"inside the grid {self.grid_size}")

@@ -1,0 +1,42 @@
+"""plumes/interface: Air, and what every plume can do."""
+
+from typing import Any, Protocol
+
+import jax
+from flax import struct
+
+
+@struct.dataclass
+class Air:
+    """The air at n positions.
+
+    Attributes:
+      concentration: float32[n], in the unit of the plume, >= 0.
+      wind: float32[n, d], velocity of the air (where it goes to), lengths of the grid a step.
+    """
+
+    concentration: jax.Array
+    wind: jax.Array
+
+
+class Plume(Protocol):
+    """A plume model: static structure in a frozen dataclass, numbers in its own params.
+
+    All methods are pure. `random_step` (an attribute, True if absent) says whether `advance` uses
+    its key.
+    """
+
+    def default_params(self) -> Any:
+        """The numbers the model proposes."""
+
+    def start(self, key: jax.Array, params: Any) -> Any:
+        """The state of the plume when an episode starts."""
+
+    def advance(self, key: jax.Array, state: Any, params: Any) -> Any:
+        """The state one step on."""
+
+    def sample(self, state: Any, positions: jax.Array, params: Any) -> Air:
+        """The air at `positions` float32[n, d]; concentration 0 outside the plume's region."""
+
+    def sources(self, state: Any, params: Any) -> jax.Array:
+        """float32[S, d], where the sources are."""

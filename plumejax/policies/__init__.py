@@ -1,0 +1,1 @@
+"""policies: agents that are not learned."""

@@ -1,0 +1,164 @@
+"""search/environment: PlumeSearch, which composes seven components into a task."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from plumejax.base.environment import Environment
+from plumejax.base.lifecycle import Lifecycle
+from plumejax.search.components import METHODS, require_component
+from plumejax.search.state import Agent, Params, Scene, SearchState
+
+
+@dataclass(frozen=True)
+class PlumeSearch(Environment):
+    """The search for an odour source.
+
+    One step: the motion moves the agent, the plume advances, the air is sampled at the sensor's
+    probes, the ending and the reward judge, the sensor observes.
+    """
+
+    plume: Any
+    sensor: Any
+    motion: Any
+    reward: Any
+    ending: Any
+    start: Any
+    arena: Any
+
+    def __post_init__(self) -> None:
+        for role in METHODS:
+            require_component(role, getattr(self, role))
+
+    @property
+    def random_step(self) -> bool:
+        return any(_is_random(c) for c in (self.plume, self.sensor, self.motion))
+
+    @property
+    def num_actions(self) -> int:
+        """Of a discrete motion, the number of its actions."""
+        return self.action_space(None).n
+
+    def default_params(self, max_steps: int = 1000) -> Params:
+        """The numbers that the components propose."""
+        parts = {role: getattr(self, role).default_params() for role in METHODS}
+        return Params(max_steps=np.int32(max_steps), **parts)
+
+    def action_space(self, params: Any) -> Any:
+        return self.motion.space(params)
+
+    def observation_space(self, params: Params) -> Any:
+        return self.sensor.space(params)
+
+    def validate(self, params: Params) -> None:
+        super().validate(params)
+        if hasattr(self.plume, "validate"):
+            self.plume.validate(params.plume)
+        for role in METHODS:
+            component = getattr(self, role)
+            if role != "plume" and hasattr(component, "validate"):
+                component.validate(params)
+
+    def info(self, state: SearchState, params: Params) -> dict[str, jax.Array]:
+        return {
+            **super().info(state, params),
+            "found": state.found,
+            "failed": state.failed,
+            "distance": distance_to_source(
+                state.agent.position, self.plume.sources(state.plume, params.plume)
+            ),
+        }
+
+    def reset_env(self, key: jax.Array, params: Params) -> SearchState:
+        plume_key, place_key, sensor_key = jax.random.split(key, 3)
+        plume_state = self.plume.start(plume_key, params.plume)
+        plume_state, agent, first = self.start.place(
+            place_key, self.plume, plume_state, self.arena, params
+        )
+        no, zero = jnp.asarray(False), jnp.zeros((), jnp.int32)
+        scene = self._scene(agent, agent, None, plume_state, zero, params)
+        if first is not None:
+            scene = scene.replace(air=first)
+        observation, sensor_state = self.sensor.observe(
+            sensor_key, self.sensor.start(params), scene, params
+        )
+        return SearchState(
+            lifecycle=jnp.asarray(int(Lifecycle.READY), jnp.int32),
+            step_count=zero,
+            total_reward=jnp.zeros((), jnp.float32),
+            observation=observation,
+            agent=agent,
+            plume=plume_state,
+            sensor=sensor_state,
+            air=self._felt(agent, plume_state, params),
+            found=no,
+            failed=no,
+        )
+
+    def step_env(
+        self, key: jax.Array, state: SearchState, action: Any, params: Params
+    ) -> tuple[SearchState, jax.Array, jax.Array]:
+        motion_key, plume_key, sensor_key = self._step_keys(key)
+        agent = self.motion.move(motion_key, state.agent, action, state.air, self.arena, params)
+        plume_state = self.plume.advance(plume_key, state.plume, params.plume)
+        scene = self._scene(agent, state.agent, action, plume_state, state.step_count, params)
+        found, failed = self.ending.ended(scene, params)
+        scene = scene.replace(found=found, failed=failed)
+        reward = self.reward.reward(scene, params)
+        observation, sensor_state = self.sensor.observe(sensor_key, state.sensor, scene, params)
+        state = state.replace(
+            observation=observation,
+            agent=agent,
+            plume=plume_state,
+            sensor=sensor_state,
+            air=self._felt(agent, plume_state, params),
+            found=found,
+            failed=failed,
+        )
+        return state, reward, found | failed
+
+    def _scene(
+        self,
+        agent: Agent,
+        previous: Agent,
+        action: Any,
+        plume_state: Any,
+        step_count: jax.Array,
+        params: Params,
+    ) -> Scene:
+        no = jnp.asarray(False)
+        probes = self.sensor.probes(agent, params)
+        return Scene(
+            agent=agent,
+            previous=previous,
+            action=action,
+            air=self.plume.sample(plume_state, probes, params.plume),
+            plume_state=plume_state,
+            sources=self.plume.sources(plume_state, params.plume),
+            found=no,
+            failed=no,
+            step_count=step_count,
+        )
+
+    def _felt(self, agent: Agent, plume_state: Any, params: Params) -> Any:
+        if not getattr(self.motion, "feels_air", False):
+            return None
+        return self.plume.sample(plume_state, agent.position[None], params.plume)
+
+    def _step_keys(self, key: jax.Array) -> list[jax.Array]:
+        """A key for motion, plume and sensor each, split no finer than they draw."""
+        random = [_is_random(c) for c in (self.motion, self.plume, self.sensor)]
+        keys = [key] if sum(random) < 2 else list(jax.random.split(key, sum(random)))
+        return [keys.pop() if r else key for r in random]
+
+
+def distance_to_source(position: jax.Array, sources: jax.Array) -> jax.Array:
+    """float32[]: from float32[d] to the nearest of float32[S, d], in cells."""
+    return jnp.min(jnp.sqrt(jnp.sum(jnp.square(sources - position[None]), axis=-1)))
+
+
+def _is_random(component: Any) -> bool:
+    return getattr(component, "random_step", True)

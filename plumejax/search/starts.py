@@ -1,0 +1,133 @@
+"""search/starts: where an episode begins."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from plumejax.base.errors import require
+from plumejax.search.environment import distance_to_source
+from plumejax.search.state import Agent, Params
+
+
+@struct.dataclass
+class FixedParams:
+    """Numbers of a `Fixed` start.
+
+    Attributes:
+      position: float32[2], x and y in cells.
+      heading: float32[], degrees, in [0, 360).
+    """
+
+    position: Any
+    heading: Any
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Always the same place."""
+
+    def default_params(self) -> FixedParams:
+        return FixedParams(position=np.zeros(2, np.float32), heading=np.float32(0.0))
+
+    def place(
+        self, key: jax.Array, plume: Any, plume_state: Any, arena: Any, params: Params
+    ) -> tuple[Any, Agent, None]:
+        own = params.start
+        agent = Agent(
+            position=jnp.asarray(own.position, jnp.float32),
+            heading=jnp.asarray(own.heading, jnp.float32),
+        )
+        return plume_state, agent, None
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` if the heading is not in [0, 360)."""
+        _require_heading(params.start.heading)
+
+
+@struct.dataclass
+class UniformParams:
+    """Numbers of a `Uniform` start.
+
+    Attributes:
+      min_distance: float32[], cells; starts are at least so far from every source, and always
+        outside the goal disc.
+      heading: float32[], degrees, in [0, 360).
+    """
+
+    min_distance: Any
+    heading: Any
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform over the cells of the arena's grid where a search may begin."""
+
+    def default_params(self) -> UniformParams:
+        return UniformParams(min_distance=np.float32(0.0), heading=np.float32(0.0))
+
+    def place(
+        self, key: jax.Array, plume: Any, plume_state: Any, arena: Any, params: Params
+    ) -> tuple[Any, Agent, None]:
+        sources = plume.sources(plume_state, params.plume)
+        cell = _uniform_cell(key, sources, arena, params)
+        heading = jnp.asarray(params.start.heading, jnp.float32)
+        return plume_state, Agent(position=cell, heading=heading), None
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` if a number is not allowed."""
+        distance = params.start.min_distance
+        require(np.all(np.asarray(distance) >= 0), "start.min_distance", distance, ">= 0 cells")
+        _require_heading(params.start.heading)
+
+
+def may_start(positions: jax.Array, sources: jax.Array, arena: Any, params: Params) -> jax.Array:
+    """bool[n]: which of float32[n, 2] are in the arena, far enough, and outside the goal disc."""
+    distance = jax.vmap(lambda p: distance_to_source(p, sources))(positions)
+    far = distance >= params.start.min_distance
+    # Only a disc ending has a radius to stay out of.
+    if hasattr(params.ending, "radius"):
+        far &= distance > params.ending.radius
+    return far & arena.inside(positions, params)
+
+
+def _uniform_cell(key: jax.Array, sources: jax.Array, arena: Any, params: Params) -> jax.Array:
+    """A cell drawn uniformly among those where `may_start`.
+
+    A few candidates settle nearly every draw; if none of them will do, one of the allowed cells is
+    drawn by its rank, so the draw ends also where hardly a cell is allowed.
+    """
+    width, height = arena.grid_size
+    candidates_key, rank_key = jax.random.split(key)
+
+    def cells(index: jax.Array) -> jax.Array:
+        return jnp.stack([index % width, index // width], axis=-1).astype(jnp.float32)
+
+    def by_rank() -> jax.Array:
+        everywhere = jnp.arange(width * height, dtype=jnp.int32)
+        allowed = may_start(cells(everywhere), sources, arena, params)
+        count = jnp.cumsum(allowed, dtype=jnp.int32)
+        rank = jax.random.randint(rank_key, (), 0, jnp.maximum(count[-1], 1), jnp.int32)
+        return jnp.searchsorted(count, rank + 1).astype(jnp.int32)
+
+    candidates = jax.random.randint(candidates_key, (_CANDIDATES,), 0, width * height, jnp.int32)
+    good = may_start(cells(candidates), sources, arena, params)
+    # Under vmap both branches of a cond run; a while loop runs its body only if some lane needs it.
+    _, index = jax.lax.while_loop(
+        lambda loop: ~loop[0],
+        lambda loop: (jnp.asarray(True), by_rank()),
+        (jnp.any(good), candidates[jnp.argmax(good)]),
+    )
+    return cells(index)
+
+
+_CANDIDATES = 4
+
+
+def _require_heading(heading: Any) -> None:
+    angle = np.asarray(heading)
+    good = np.all((angle >= 0) & (angle < 360))
+    require(good, "start.heading", heading, "degrees in [0, 360)")

@@ -1,0 +1,88 @@
+"""search/state: the pytrees that the components of a search hand to each other."""
+
+from typing import Any
+
+import jax
+from flax import struct
+
+from plumejax.base.environment import EnvParams, EnvState
+from plumejax.plumes.interface import Air
+
+
+@struct.dataclass
+class Params(EnvParams):
+    """Every number of a search; each component reads its own under its own name.
+
+    Attributes:
+      max_steps: int32[], steps after which an episode is truncated.
+      plume, sensor, motion, reward, ending, start, arena: what the component's
+        `default_params()` gives, or a copy with other numbers.
+    """
+
+    plume: Any
+    sensor: Any
+    motion: Any
+    reward: Any
+    ending: Any
+    start: Any
+    arena: Any
+
+
+@struct.dataclass
+class Agent:
+    """The searcher.
+
+    Attributes:
+      position: float32[d], cells, `[x, y]`; whole numbers under a grid motion.
+      heading: float32[], degrees counter-clockwise from +x, in [0, 360).
+    """
+
+    position: jax.Array
+    heading: jax.Array
+
+
+@struct.dataclass
+class SearchState(EnvState):
+    """The state of an episode.
+
+    Attributes:
+      agent: the searcher.
+      plume: the plume's own state; a source drawn for the episode lives here.
+      sensor: the sensor's own state.
+      air: the `Air` at the agent, if the motion feels it (`feels_air`), else None.
+      found: bool[], the source was found.
+      failed: bool[], the ending says the search failed.
+    """
+
+    agent: Agent
+    plume: Any
+    sensor: Any
+    air: Any
+    found: jax.Array
+    failed: jax.Array
+
+
+@struct.dataclass
+class Scene:
+    """What sensors, endings and rewards see of one step.
+
+    Attributes:
+      agent: after the move.
+      previous: before the move (at reset: the same).
+      action: what was chosen (at reset: None).
+      air: the `Air` at the sensor's probes.
+      plume_state: the plume's own state.
+      sources: float32[S, d].
+      found, failed: bool[], what the ending said (False while it is being asked).
+      step_count: int32[], this step counted.
+    """
+
+    agent: Agent
+    previous: Agent
+    action: Any
+    air: Air
+    plume_state: Any
+    sources: jax.Array
+    found: jax.Array
+    failed: jax.Array
+    step_count: jax.Array

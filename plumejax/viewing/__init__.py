@@ -1,0 +1,1 @@
+"""viewing: pictures: frames (pure), a window, plots."""
