@@ -1,7 +1,58 @@
 """plumejax: the search for an odour source, simulated as pure functions on arrays."""
 
-from plumejax.base.registry import Task, make, register, registered_tasks
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from plumejax.adapters.gymnasium_ids import register_all as _register_all
+from plumejax.base.registry import Task, make, registered_tasks
+from plumejax.base.registry import register as _register
 from plumejax.search import tasks as _search_tasks  # noqa: F401  (registers its ids)
 from plumejax.version import __version__
 
-__all__ = ["Task", "__version__", "make", "register", "registered_tasks"]
+if TYPE_CHECKING:
+    from plumejax.adapters.gymnasium import EnvironmentConfig, PlumeEnv, PlumeSearchEnv
+    from plumejax.adapters.gymnasium_vector import PlumeSearchVectorEnv
+
+__all__ = [
+    "EnvironmentConfig",
+    "PlumeEnv",
+    "PlumeSearchEnv",
+    "PlumeSearchVectorEnv",
+    "Task",
+    "__version__",
+    "make",
+    "register",
+    "registered_tasks",
+]
+
+# Names that are loaded when they are first asked for.
+_LAZY = {
+    "EnvironmentConfig": "plumejax.adapters.config",
+    "PlumeEnv": "plumejax.adapters.gymnasium",
+    "PlumeSearchEnv": "plumejax.adapters.gymnasium",
+    "PlumeSearchVectorEnv": "plumejax.adapters.gymnasium_vector",
+}
+
+
+def register(task: Task) -> None:
+    """Make `task` known by its id, here and to Gymnasium as `plumejax/<id>`.
+
+    Raises `ValidationError` if the id is taken.
+    """
+    _register(task)
+    _register_all()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+_register_all()

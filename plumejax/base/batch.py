@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from plumejax.base.environment import Environment
 from plumejax.base.errors import require
 
-# A lane's reset inside a step folds in its number plus this, so that it shares no bits with the
-# lane's step and does not depend on how many lanes there are.
-_RESET = 2**31
+RESET = 2**31
+"""A lane's reset inside a step folds in its number plus this, so that it shares no bits with the
+lane's step and does not depend on how many lanes there are."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,11 @@ class Batch:
         self, key: jax.Array, state: Any, action: Any, params: Any
     ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
         """One step of every lane and no reset: what `env.step` gives, leading with `num_envs`."""
+        key_axis: int | None = None
         if self.env.random_step:
-            keys = self._fold(key, jnp.arange(self.num_envs, dtype=jnp.uint32))
-            axes = (0, 0, 0, self.params_axes)
-        else:
-            keys, axes = key, (None, 0, 0, self.params_axes)
-        return jax.vmap(self.env.step, in_axes=axes)(keys, state, action, params)
+            key, key_axis = self._fold(key, jnp.arange(self.num_envs, dtype=jnp.uint32)), 0
+        step = jax.vmap(self.env.step, in_axes=(key_axis, 0, 0, self.params_axes))
+        return step(key, state, action, params)
 
     @partial(jax.jit, static_argnames="self")
     def step(
@@ -102,7 +101,7 @@ class Batch:
         def one_chunk(carry: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
             start, state = carry
             index = jax.lax.dynamic_slice(lanes, (start,), (chunk,))
-            keys = self._fold(key, index + jnp.uint32(_RESET))
+            keys = self._fold(key, index + jnp.uint32(RESET))
             _, fresh = jax.vmap(self.env.reset, in_axes=(0, self.params_axes))(
                 keys, self._take(params, index)
             )

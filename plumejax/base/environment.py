@@ -14,8 +14,7 @@ from plumejax.base.errors import require
 from plumejax.base.lifecycle import Lifecycle
 
 
-@struct.dataclass
-class EnvParams:
+class EnvParams(struct.PyTreeNode):
     """What the params of every task hold.
 
     Attributes:
@@ -30,8 +29,7 @@ class EnvParams:
         return self.max_steps
 
 
-@struct.dataclass
-class EnvState:
+class EnvState(struct.PyTreeNode):
     """What the state of every task holds.
 
     Attributes:
@@ -110,8 +108,8 @@ class Environment(abc.ABC):
     ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]:
         """`(observation, state, reward, terminated, truncated, info)`; the key is consumed.
 
-        Where the lifecycle is not READY nothing changes: the state comes back as it was, with its
-        last observation, reward 0 and the flags as they were.
+        Where `check` is not 0 nothing changes: the state comes back as it was, with its last
+        observation, reward 0 and the flags as they were.
         """
         counted = state.replace(step_count=state.step_count + 1)
         new, reward, terminated = self.step_env(key, counted, action, params)
@@ -119,9 +117,9 @@ class Environment(abc.ABC):
             lifecycle=lifecycle.after_step(terminated, counted.step_count >= params.max_steps),
             total_reward=state.total_reward + reward,
         )
-        ready = lifecycle.is_ready(state.lifecycle)
-        state = jax.tree.map(partial(jnp.where, ready), new, state)
-        reward = jnp.where(ready, reward, jnp.zeros_like(reward))
+        allowed = self.check(state, action, params) == 0
+        state = jax.tree.map(partial(jnp.where, allowed), new, state)
+        reward = jnp.where(allowed, reward, jnp.zeros_like(reward))
         terminated, truncated = lifecycle.flags(state.lifecycle, state.step_count, params.max_steps)
         info = self.info(state, params)
         return state.observation, state, reward, terminated, truncated, info

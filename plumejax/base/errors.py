@@ -26,4 +26,6 @@ class RenderingError(PlumeError, RuntimeError):
 def require(ok: Any, field: str, value: Any, allowed: str) -> None:
     """Raise `ValidationError` unless `ok`, saying what was given and what is allowed."""
     if not ok:
-        raise ValidationError(f"{field} = {value!r} is not allowed: it must be {allowed}")
+        small_array = hasattr(value, "tolist") and value.size <= 8
+        shown = value.tolist() if small_array else value
+        raise ValidationError(f"{field} = {shown!r} is not allowed: it must be {allowed}")

@@ -53,7 +53,8 @@ def _fit(path: str, value: Any, old: Any) -> np.ndarray:
         fitted = new.astype(old.dtype)
     except (TypeError, ValueError):
         raise ValidationError(f"{path} = {value!r} is not a number of dtype {old.dtype}") from None
-    if new.dtype.kind not in "iufb" or new.shape != old.shape:
+    kinds = "b" if old.dtype.kind == "b" else "iuf"
+    if new.dtype.kind not in kinds or new.shape != old.shape:
         raise ValidationError(
             f"{path} = {value!r} does not fit: it must be a number of dtype {old.dtype}"
             f" and shape {old.shape}"

@@ -12,8 +12,7 @@ from plumejax.base.errors import require
 from plumejax.plumes.interface import Air
 
 
-@struct.dataclass
-class GaussianParams:
+class GaussianParams(struct.PyTreeNode):
     """Numbers of a `GaussianPlume`.
 
     Attributes:
@@ -37,6 +36,7 @@ class GaussianPlume:
 
     grid_size: tuple[int, int] = (128, 128)
     random_step = False
+    unit = "1 at the source"
 
     def default_params(self) -> GaussianParams:
         centre = np.asarray(self.grid_size) // 2

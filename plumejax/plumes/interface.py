@@ -6,8 +6,7 @@ import jax
 from flax import struct
 
 
-@struct.dataclass
-class Air:
+class Air(struct.PyTreeNode):
     """The air at n positions.
 
     Attributes:
@@ -23,7 +22,7 @@ class Plume(Protocol):
     """A plume model: static structure in a frozen dataclass, numbers in its own params.
 
     All methods are pure. `random_step` (an attribute, True if absent) says whether `advance` uses
-    its key.
+    its key; `unit` ("arbitrary units" if absent) is that of the concentration, for pictures.
     """
 
     def default_params(self) -> Any:

@@ -12,8 +12,7 @@ from plumejax.base.errors import require
 from plumejax.search.state import Params
 
 
-@struct.dataclass
-class OpenGridParams:
+class OpenGridParams(struct.PyTreeNode):
     """An `OpenGrid` has no numbers."""
 
 
@@ -47,8 +46,7 @@ class OpenGrid:
         _require_size(self.grid_size)
 
 
-@struct.dataclass
-class MaskedGridParams:
+class MaskedGridParams(struct.PyTreeNode):
     """Numbers of a `MaskedGrid`.
 
     Attributes:

@@ -13,8 +13,7 @@ from plumejax.search.environment import distance_to_source
 from plumejax.search.state import Params, Scene
 
 
-@struct.dataclass
-class GoalDiscParams:
+class GoalDiscParams(struct.PyTreeNode):
     """Numbers of a `GoalDisc`.
 
     Attributes:

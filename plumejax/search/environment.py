@@ -61,6 +61,8 @@ class PlumeSearch(Environment):
             component = getattr(self, role)
             if role != "plume" and hasattr(component, "validate"):
                 component.validate(params)
+        if hasattr(self.start, "validate_place"):
+            self.start.validate_place(self.arena, params)
 
     def info(self, state: SearchState, params: Params) -> dict[str, jax.Array]:
         return {

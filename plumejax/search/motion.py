@@ -19,8 +19,7 @@ NINE = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1), (0
 """The eight directions clockwise from up, then stay."""
 
 
-@struct.dataclass
-class StepParams:
+class StepParams(struct.PyTreeNode):
     """Numbers of a grid motion.
 
     Attributes:
@@ -119,9 +118,10 @@ class RunAndTumble(_GridMotion):
 
 
 def ahead(position: jax.Array, heading: jax.Array, step: Any) -> jax.Array:
-    """float32[2]: the cell nearest to `step` cells along `heading` (degrees)."""
+    """float32[2]: `step` cells along `heading` (degrees), to the nearest whole cell."""
     angle = jnp.deg2rad(heading)
-    return jnp.round(position + step * jnp.stack([jnp.cos(angle), jnp.sin(angle)]))
+    # Only the way is rounded: far from the origin a sum would have lost its last digits.
+    return position + jnp.round(step * jnp.stack([jnp.cos(angle), jnp.sin(angle)]))
 
 
 def _forward_mask(n: int, agent: Agent, arena: Any, params: Params) -> jax.Array:

@@ -13,8 +13,7 @@ from plumejax.search.environment import PlumeSearch, distance_to_source
 from plumejax.search.state import Params, Scene
 
 
-@struct.dataclass
-class SparseParams:
+class SparseParams(struct.PyTreeNode):
     """A `Sparse` reward has no numbers."""
 
 
@@ -29,8 +28,7 @@ class Sparse:
         return scene.found.astype(jnp.float32)
 
 
-@struct.dataclass
-class StepPenaltyParams:
+class StepPenaltyParams(struct.PyTreeNode):
     """Numbers of a `StepPenalty` reward.
 
     Attributes:
@@ -59,8 +57,7 @@ class StepPenalty:
         require(np.all(np.asarray(penalty) >= 0), "reward.penalty", penalty, ">= 0")
 
 
-@struct.dataclass
-class ProgressParams:
+class ProgressParams(struct.PyTreeNode):
     """Numbers of a `Progress` reward.
 
     Attributes:

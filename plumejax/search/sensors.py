@@ -13,8 +13,7 @@ from plumejax.base.spaces import Box, Dict
 from plumejax.search.state import Agent, Params, Scene
 
 
-@struct.dataclass
-class SaturationParams:
+class SaturationParams(struct.PyTreeNode):
     """Numbers of a concentration sensor.
 
     Attributes:

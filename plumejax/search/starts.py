@@ -1,6 +1,7 @@
 """search/starts: where an episode begins."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -8,13 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from plumejax.base.errors import require
+from plumejax.base.errors import ValidationError, require
 from plumejax.search.environment import distance_to_source
 from plumejax.search.state import Agent, Params
 
 
-@struct.dataclass
-class FixedParams:
+class FixedParams(struct.PyTreeNode):
     """Numbers of a `Fixed` start.
 
     Attributes:
@@ -47,9 +47,15 @@ class Fixed:
         """Raise `ValidationError` if the heading is not in [0, 360)."""
         _require_heading(params.start.heading)
 
+    def validate_place(self, arena: Any, params: Params) -> None:
+        """Raise `ValidationError` if the place is not in the arena."""
+        position = params.start.position
+        if np.ndim(position) == 1:  # not a sweep over places
+            inside = arena.inside(jnp.asarray(position, jnp.float32)[None], params)[0]
+            require(inside, "start.position", position, "where the arena lets an agent stand")
 
-@struct.dataclass
-class UniformParams:
+
+class UniformParams(struct.PyTreeNode):
     """Numbers of a `Uniform` start.
 
     Attributes:
@@ -83,6 +89,19 @@ class Uniform:
         require(np.all(np.asarray(distance) >= 0), "start.min_distance", distance, ">= 0 cells")
         _require_heading(params.start.heading)
 
+    def validate_place(self, arena: Any, params: Params) -> None:
+        """Raise `ValidationError` if no cell is left to start from."""
+        source = getattr(params.plume, "source", None)
+        radius = getattr(params.ending, "radius", 0.0)
+        # A plume without one source, or a sweep, has no one answer.
+        if np.ndim(source) != 1 or np.ndim(radius) or np.ndim(params.start.min_distance):
+            return
+        if not _any_room(source, arena, params):
+            raise ValidationError(
+                f"no cell is left to start from: ending.radius and start.min_distance bar all of"
+                f" the grid {arena.grid_size} around the source at {source}; make them smaller"
+            )
+
 
 def may_start(positions: jax.Array, sources: jax.Array, arena: Any, params: Params) -> jax.Array:
     """bool[n]: which of float32[n, 2] are in the arena, far enough, and outside the goal disc."""
@@ -94,6 +113,12 @@ def may_start(positions: jax.Array, sources: jax.Array, arena: Any, params: Para
     return far & arena.inside(positions, params)
 
 
+@partial(jax.jit, static_argnames="arena")
+def _any_room(source: Any, arena: Any, params: Params) -> jax.Array:
+    sources = jnp.asarray(source, jnp.float32)[None]
+    return jnp.any(may_start(_every_cell(arena), sources, arena, params))
+
+
 def _uniform_cell(key: jax.Array, sources: jax.Array, arena: Any, params: Params) -> jax.Array:
     """A cell drawn uniformly among those where `may_start`.
 
@@ -101,30 +126,40 @@ def _uniform_cell(key: jax.Array, sources: jax.Array, arena: Any, params: Params
     drawn by its rank, so the draw ends also where hardly a cell is allowed.
     """
     width, height = arena.grid_size
-    candidates_key, rank_key = jax.random.split(key)
-
-    def cells(index: jax.Array) -> jax.Array:
-        return jnp.stack([index % width, index // width], axis=-1).astype(jnp.float32)
 
     def by_rank() -> jax.Array:
-        everywhere = jnp.arange(width * height, dtype=jnp.int32)
-        allowed = may_start(cells(everywhere), sources, arena, params)
-        count = jnp.cumsum(allowed, dtype=jnp.int32)
+        count = jnp.cumsum(may_start(_every_cell(arena), sources, arena, params), dtype=jnp.int32)
+        # Made here, so that only a draw that gets so far pays for it.
+        rank_key = jax.random.fold_in(key, _RANK)
         rank = jax.random.randint(rank_key, (), 0, jnp.maximum(count[-1], 1), jnp.int32)
-        return jnp.searchsorted(count, rank + 1).astype(jnp.int32)
+        # Where `validate` was not asked and no cell is allowed: the last one, still on the grid.
+        last = jnp.int32(width * height - 1)
+        return jnp.minimum(jnp.searchsorted(count, rank + 1).astype(jnp.int32), last)
 
-    candidates = jax.random.randint(candidates_key, (_CANDIDATES,), 0, width * height, jnp.int32)
-    good = may_start(cells(candidates), sources, arena, params)
+    candidates = jax.random.randint(key, (_CANDIDATES,), 0, width * height, jnp.int32)
+    good = may_start(_cells(candidates, arena), sources, arena, params)
     # Under vmap both branches of a cond run; a while loop runs its body only if some lane needs it.
     _, index = jax.lax.while_loop(
         lambda loop: ~loop[0],
         lambda loop: (jnp.asarray(True), by_rank()),
         (jnp.any(good), candidates[jnp.argmax(good)]),
     )
-    return cells(index)
+    return _cells(index, arena)
 
 
 _CANDIDATES = 4
+_RANK = 2**31  # far from the small numbers that splitting a key amounts to
+
+
+def _every_cell(arena: Any) -> jax.Array:
+    width, height = arena.grid_size
+    return _cells(jnp.arange(width * height, dtype=jnp.int32), arena)
+
+
+def _cells(index: jax.Array, arena: Any) -> jax.Array:
+    """float32[..., 2] of the cells numbered row by row from (0, 0)."""
+    width = arena.grid_size[0]
+    return jnp.stack([index % width, index // width], axis=-1).astype(jnp.float32)
 
 
 def _require_heading(heading: Any) -> None:

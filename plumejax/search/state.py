@@ -9,7 +9,6 @@ from plumejax.base.environment import EnvParams, EnvState
 from plumejax.plumes.interface import Air
 
 
-@struct.dataclass
 class Params(EnvParams):
     """Every number of a search; each component reads its own under its own name.
 
@@ -28,8 +27,7 @@ class Params(EnvParams):
     arena: Any
 
 
-@struct.dataclass
-class Agent:
+class Agent(struct.PyTreeNode):
     """The searcher.
 
     Attributes:
@@ -41,7 +39,6 @@ class Agent:
     heading: jax.Array
 
 
-@struct.dataclass
 class SearchState(EnvState):
     """The state of an episode.
 
@@ -62,8 +59,7 @@ class SearchState(EnvState):
     failed: jax.Array
 
 
-@struct.dataclass
-class Scene:
+class Scene(struct.PyTreeNode):
     """What sensors, endings and rewards see of one step.
 
     Attributes:

@@ -1,11 +1,16 @@
 """search/tasks: the named searches, and how one is composed from defaults."""
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from plumejax.base import paths
 from plumejax.base.errors import require
 from plumejax.base.registry import Task, register
 from plumejax.plumes.gaussian import GaussianPlume
-from plumejax.search.arena import OpenGrid
+from plumejax.plumes.recorded import RecordedPlume, read_filaments
+from plumejax.search.arena import MaskedGrid, OpenGrid
 from plumejax.search.endings import GoalDisc
 from plumejax.search.environment import PlumeSearch
 from plumejax.search.motion import Moves
@@ -55,6 +60,56 @@ def plume_search_local(**static: Any) -> tuple[PlumeSearch, Params]:
     return plume_search(**{"sensor": LocalConcentration(), **static})
 
 
+def recorded(
+    *,
+    data: str | Path,
+    source: tuple[float, float, float] | None = None,
+    frames: tuple[int, int] = (200, 499),
+    **static: Any,
+) -> tuple[PlumeSearch, Params]:
+    """`(env, params)` of a search in recorded gas: the slice of a room at the source's height.
+
+    A step is a frame and a move a cell; lengths are in cells of the recording. Found within 1 m in
+    at most 600 steps, starts uniform over free cells at least 3 m away (GSL-Bench's radius and
+    time, at its half second a frame).
+
+    Args:
+      data: path of a filament recording (`plumejax.plumes.recorded.read_filaments`).
+      source: x, y, z in m; may be left out for the recordings that we know.
+      frames: first and last frame of the loop.
+      **static: components, as in `plume_search`.
+
+    Raises:
+      ValidationError: data that are missing or do not fit; frames that are not there.
+    """
+    recording = read_filaments(data, source)
+    last = len(recording.offsets) - 2
+    fits = len(frames) == 2 and 0 <= frames[0] <= frames[1] <= last
+    require(fits, "frames", frames, f"(first, last) with 0 <= first <= last <= {last}")
+    pictures = recording.slice(range(frames[0], frames[1] + 1))
+    grid_size = recording.grid_size
+    parts = {
+        "plume": RecordedPlume(len(pictures), grid_size),
+        "sensor": LocalConcentration(),
+        "arena": MaskedGrid(grid_size),
+        **static,
+    }
+    env, params = plume_search(grid_size=grid_size, **parts)
+    metre = 1.0 / recording.cell_size
+    numbers = {
+        "max_steps": 600,
+        "plume.frames": pictures,
+        "plume.source": recording.source_cell(),
+        "sensor.saturation": max(float(pictures.max()), np.finfo(np.float32).tiny),
+        "ending.radius": 1.0 * metre,
+        "start.min_distance": 3.0 * metre,
+        "arena.free": recording.free(),
+    }
+    # A component that was given may have other numbers than ours.
+    known = paths.leaves(params)
+    return env, paths.override(params, {k: v for k, v in numbers.items() if k in known})
+
+
 def _grid(grid_size: Any) -> tuple[int, int]:
     try:
         good = len(grid_size) == 2 and all(int(n) == n and n > 0 for n in grid_size)
@@ -76,5 +131,13 @@ register(
         "PlumeSearchLocal-v0",
         plume_search_local,
         "the same, observing only the concentration where the agent stands",
+    )
+)
+register(
+    Task(
+        "Recorded-v0",
+        recorded,
+        "gas recorded in a warehouse, a slice at the source's height; needs data=PATH",
+        needs=("data",),
     )
 )

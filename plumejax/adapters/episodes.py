@@ -1,0 +1,328 @@
+"""adapters/episodes: what the single and the vector Gymnasium environment share."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.utils import seeding
+
+from plumejax.adapters.spaces import same_space, to_gymnasium
+from plumejax.base import paths
+from plumejax.base.errors import RenderingError, StateError, ValidationError, require
+from plumejax.base.lifecycle import Lifecycle
+from plumejax.search.environment import PlumeSearch, distance_to_source
+from plumejax.search.motion import Moves
+from plumejax.search.starts import Fixed, FixedParams
+from plumejax.search.state import Params, SearchState
+from plumejax.viewing.frames import frame
+from plumejax.viewing.scenery import concentration_field
+
+
+class EnvironmentState(StrEnum):
+    """Where an environment stands; its int32 codes are `plumejax.base.lifecycle.Lifecycle`."""
+
+    CREATED = "created"
+    READY = "ready"
+    TERMINATED = "terminated"
+    TRUNCATED = "truncated"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True)
+class AgentState:
+    """The agent, seen from the host.
+
+    Attributes:
+      position: x and y, cells.
+      orientation: degrees counter-clockwise from +x, in [0, 360).
+      step_count: steps of this episode so far.
+      total_reward: sum of its rewards.
+      goal_reached: whether the source was found.
+    """
+
+    position: tuple[int, int]
+    orientation: float
+    step_count: int
+    total_reward: float
+    goal_reached: bool
+
+
+class Packed(NamedTuple):
+    """What the host fetches after a reset or a step; few arrays, since each one costs.
+
+    Leaves may lead with the number of episodes.
+
+    Attributes:
+      observation: the observation.
+      whole: int32[11], the whole numbers of a `View`.
+      real: float32[5], its other numbers.
+    """
+
+    observation: Any
+    whole: Any
+    real: Any
+
+
+class View(NamedTuple):
+    """An episode as the host sees it, in NumPy arrays.
+
+    Leaves are scalars, or lead with the number of episodes; `position`, `source` (the first one)
+    and `goal` (the nearest one) have a last axis of 2, int32.
+    """
+
+    lifecycle: Any
+    step_count: Any
+    found: Any
+    terminated: Any
+    truncated: Any
+    position: Any
+    source: Any
+    goal: Any
+    total_reward: Any
+    heading: Any
+    distance: Any
+    concentration: Any
+    reward: Any
+
+
+def pack(
+    env: PlumeSearch,
+    state: SearchState,
+    params: Params,
+    reward: jax.Array,
+    terminated: jax.Array,
+    truncated: jax.Array,
+) -> Packed:
+    """One episode after a step with that reward and these flags; pure."""
+    position = state.agent.position
+    sources = env.plume.sources(state.plume, params.plume)
+    nearest = jnp.argmin(jnp.sum(jnp.square(sources - position[None]), axis=-1))
+    air = env.plume.sample(state.plume, position[None], params.plume)
+    flags = [state.found, terminated, truncated]
+    cells = jnp.round(jnp.concatenate([position[:2], sources[0, :2], sources[nearest, :2]]))
+    whole = [state.lifecycle, state.step_count, *flags]
+    real = [
+        state.total_reward,
+        state.agent.heading,
+        distance_to_source(position, sources),
+        air.concentration[0],
+        reward,
+    ]
+    return Packed(
+        observation=state.observation,
+        whole=jnp.concatenate([jnp.stack([_int(n) for n in whole]), _int(cells)]),
+        real=jnp.stack([n.astype(jnp.float32) for n in real]),
+    )
+
+
+def unpack(packed: Packed) -> View:
+    """The `View` of what was packed; waits for the device."""
+    whole, real = np.moveaxis(np.asarray(packed.whole), -1, 0), np.asarray(packed.real)
+    lifecycle, step_count, *flags = whole[:5]
+    cells = (np.moveaxis(pair, 0, -1) for pair in (whole[5:7], whole[7:9], whole[9:11]))
+    return View(
+        lifecycle,
+        step_count,
+        *(flag.astype(bool) for flag in flags),
+        *cells,
+        *np.moveaxis(real, -1, 0),
+    )
+
+
+def to_host(tree: Any) -> Any:
+    """`tree` as NumPy arrays of its own, which a caller may write into."""
+    return jax.tree.map(np.array, tree)
+
+
+class Plan(NamedTuple):
+    """How a reset begins: `env.reset(..., start_params)`, then steps under `params`."""
+
+    env: PlumeSearch
+    start_params: Params
+    params: Params
+
+
+def plan(env: PlumeSearch, params: Params, options: Any, observation_space: Any) -> Plan:
+    """The `Plan` of `reset(options=...)`.
+
+    Args:
+      env, params: the environment's own.
+      options: None, or a dict with any of `start` (x, y), `source` (x, y) and `params`, numbers by
+        dotted path.
+      observation_space: that of `env`, which the options must leave as it is.
+
+    Raises `ValidationError` for another key, path or value.
+    """
+    require(options is None or isinstance(options, dict), "options", options, "None or a dict")
+    options = options or {}
+    known = ("start", "source", "params")
+    for key in options:
+        require(key in known, "options key", key, f"one of {known}")
+    numbers = options.get("params") or {}
+    require(isinstance(numbers, Mapping), "options['params']", numbers, "a dict {path: value}")
+    if options.get("source") is not None:
+        numbers = {**numbers, "plume.source": options["source"]}
+    if numbers:
+        params = paths.override(params, numbers)
+        env.validate(params)
+        same = same_space(to_gymnasium(env.observation_space(params)), observation_space)
+        require(
+            same,
+            "options['params']",
+            numbers,
+            "without effect on the observation space, which is fixed",
+        )
+        params = jax.device_put(params)
+    if options.get("start") is None:
+        return Plan(env, params, params)
+    position = _start(options["start"], env, params)
+    # Another kind of start is another environment to reset (compiled once), but not to step.
+    start = FixedParams(position, np.float32(getattr(params.start, "heading", 0.0)))
+    return Plan(replace(env, start=Fixed()), replace(params, start=start), params)
+
+
+def _start(start: Any, env: PlumeSearch, params: Params) -> np.ndarray:
+    try:
+        position = np.asarray(start, np.float32)
+    except (TypeError, ValueError):
+        raise ValidationError(f"options['start'] = {start!r} is no position (x, y)") from None
+    whole = position.shape == (2,) and np.array_equal(position, np.round(position))
+    require(
+        whole and bool(env.arena.inside(position[None], params)[0]),
+        "options['start']",
+        start,
+        f"(x, y), whole numbers in the arena {env.arena}",
+    )
+    return position
+
+
+def require_seed(seed: Any) -> None:
+    """Raise `ValidationError` unless `seed` is None or an int in [0, 2^31)."""
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    good = seed is None or (whole and 0 <= seed < 2**31)
+    require(good, "seed", seed, "None or an int, 0 <= seed < 2**31")
+
+
+def seeded(seed: int | None, env: Any) -> tuple[int, np.random.Generator, int | None]:
+    """`(seed, np_random, np_random_seed)`: the seed to use, and the stream of `env` after it.
+
+    `env` is any Gymnasium environment; it is left as it is, so that a reset can still fail.
+    """
+    if seed is None:
+        random = copy.deepcopy(env.np_random)
+        return int(random.integers(2**31)), random, env.np_random_seed
+    return int(seed), *seeding.np_random(int(seed))
+
+
+def require_render_mode(render_mode: Any, modes: list[str]) -> None:
+    """Raise `ValidationError` unless `render_mode` is None or one of `modes`."""
+    allowed = f"None or one of {modes}"
+    require(render_mode is None or render_mode in modes, "render_mode", render_mode, allowed)
+
+
+def require_renderable(render_mode: str | None, mode: str | None) -> None:
+    """Raise unless a picture can be asked for as `mode` where `render_mode` was chosen."""
+    require(
+        mode in (None, render_mode), "mode", mode, f"render_mode as constructed, {render_mode!r}"
+    )
+    if render_mode is None:
+        raise RenderingError(
+            "render() with render_mode = None: choose one when the environment is made, such as"
+            " render_mode='rgb_array'"
+        )
+
+
+def not_reset(what: str) -> StateError:
+    """The error of an operation that needs an episode, before the first reset."""
+    return StateError(f"{what}() before the first reset(): call reset() first")
+
+
+def closed(what: str) -> StateError:
+    """The error of an operation on a closed environment."""
+    return StateError(f"{what}() after close(): make a new environment")
+
+
+STATES = {
+    Lifecycle.CREATED: EnvironmentState.CREATED,
+    Lifecycle.READY: EnvironmentState.READY,
+    Lifecycle.TERMINATED: EnvironmentState.TERMINATED,
+    Lifecycle.TRUNCATED: EnvironmentState.TRUNCATED,
+    Lifecycle.CLOSED: EnvironmentState.CLOSED,
+}
+"""The member of `EnvironmentState` that stands for each code."""
+
+
+def picture(env: PlumeSearch, state: SearchState, params: Params) -> np.ndarray:
+    """uint8[H, W, 3]: the episode as it stands. Raises `RenderingError` if it has no grid."""
+    _require_grid(env)
+    return _draw(env, params, *jax.device_get(_scenery(env, state, params)))
+
+
+def pictures(env: PlumeSearch, state: SearchState, params: Params) -> tuple[np.ndarray, ...]:
+    """A `picture` of each of many episodes; leaves of `state` lead with their number."""
+    _require_grid(env)
+    sceneries = jax.device_get(_sceneries(env, state, params))
+    return tuple(_draw(env, params, *scenery) for scenery in zip(*sceneries, strict=True))
+
+
+def _require_grid(env: PlumeSearch) -> None:
+    if not hasattr(env.arena, "grid_size"):
+        raise RenderingError(f"the arena {env.arena!r} has no grid_size to make a picture of")
+
+
+@partial(jax.jit, static_argnames="env")
+def _scenery(env: PlumeSearch, state: SearchState, params: Params) -> tuple[jax.Array, ...]:
+    """`(field, free, sources, position, heading)`, what `_draw` draws."""
+    width, height = env.arena.grid_size
+    y, x = jnp.divmod(jnp.arange(width * height, dtype=jnp.int32), jnp.int32(width))
+    cells = jnp.stack([x, y], axis=-1).astype(jnp.float32)
+    return (
+        concentration_field(env, state, params),
+        env.arena.inside(cells, params).reshape(height, width),
+        env.plume.sources(state.plume, params.plume),
+        state.agent.position,
+        state.agent.heading,
+    )
+
+
+@partial(jax.jit, static_argnames="env")
+def _sceneries(env: PlumeSearch, state: SearchState, params: Params) -> tuple[jax.Array, ...]:
+    return jax.vmap(lambda one: _scenery(env, one, params))(state)
+
+
+def _draw(
+    env: PlumeSearch,
+    params: Params,
+    field: np.ndarray,
+    free: np.ndarray,
+    sources: np.ndarray,
+    position: np.ndarray,
+    heading: np.ndarray,
+) -> np.ndarray:
+    radius, scale = (
+        None if number is None else float(number)
+        for number in (
+            getattr(params.ending, "radius", None),
+            getattr(params.sensor, "saturation", None),
+        )
+    )
+    return frame(
+        field,
+        sources,
+        radius,
+        position,
+        # A motion along fixed directions leaves the heading alone: it would say nothing.
+        None if isinstance(env.motion, Moves) else float(heading),
+        full_scale=scale,
+        free=free,
+    )
+
+
+def _int(number: jax.Array) -> jax.Array:
+    return number.astype(jnp.int32)

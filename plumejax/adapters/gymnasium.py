@@ -1,0 +1,361 @@
+"""adapters/gymnasium: PlumeSearchEnv, one search as a Gymnasium environment."""
+
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from plumejax.adapters import episodes
+from plumejax.adapters.config import EnvironmentConfig, compose
+from plumejax.adapters.episodes import AgentState, EnvironmentState, Packed, View
+from plumejax.adapters.spaces import is_member, to_gymnasium
+from plumejax.base.errors import StateError, ValidationError
+from plumejax.base.lifecycle import Lifecycle
+from plumejax.search.environment import PlumeSearch
+from plumejax.search.state import Params, SearchState
+from plumejax.viewing.window import Window
+
+__all__ = ["AgentState", "EnvironmentConfig", "EnvironmentState", "PlumeEnv", "PlumeSearchEnv"]
+
+
+class _Episode(NamedTuple):
+    """All that a step changes, replaced as a whole, so that a step happens fully or not at all."""
+
+    seed: int
+    params: Params
+    state: SearchState
+    view: View
+
+
+class PlumeSearchEnv(gymnasium.Env):
+    """The search for an odour source, one episode at a time, with NumPy in and out.
+
+    `PlumeSearchEnv()` is `plumejax.make("PlumeSearch-v0")`. The functional core reproduces an
+    episode: with `key = jax.random.key(info["seed"])`, a reset is `core.reset(fold_in(key, 0),
+    params)` and step t = 1, 2, ... is `core.step(fold_in(key, t), state, action, params)`.
+
+    Args:
+      plume_model, reward_fn, observation_model, action_processor: components, any objects with the
+        methods of `Plume`, `Reward`, `Sensor`, `Motion`; they win over `config`.
+      config: an `EnvironmentConfig`, or a mapping of its fields; it wins over the plain arguments.
+      grid_size: width and height, cells.
+      source_location: x and y, cells.
+      max_steps: steps after which an episode is truncated.
+      goal_radius: cells.
+      render_mode: None, "rgb_array" or "human".
+      strict: whether a step after the end raises `StateError`; else it changes nothing and warns
+        once an episode.
+      task: a registered id, where `config` names none.
+
+    Raises:
+      ValidationError: a value that is not allowed.
+      ComponentError: a component that lacks a method.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array"], "render_fps": 30}
+
+    def __init__(
+        self,
+        *,
+        plume_model: Any = None,
+        reward_fn: Any = None,
+        observation_model: Any = None,
+        action_processor: Any = None,
+        config: EnvironmentConfig | Mapping[str, Any] | None = None,
+        grid_size: tuple[int, int] | None = None,
+        source_location: tuple[int, int] | None = None,
+        max_steps: int | None = None,
+        goal_radius: float | None = None,
+        render_mode: str | None = None,
+        strict: bool = False,
+        task: str | None = None,
+    ) -> None:
+        episodes.require_render_mode(render_mode, self.metadata["render_modes"])
+        self._core, params = compose(
+            task=task,
+            plume_model=plume_model,
+            reward_fn=reward_fn,
+            observation_model=observation_model,
+            action_processor=action_processor,
+            config=config,
+            grid_size=grid_size,
+            source_location=source_location,
+            max_steps=max_steps,
+            goal_radius=goal_radius,
+        )
+        self.action_space = to_gymnasium(self._core.action_space(params))
+        self.observation_space = to_gymnasium(self._core.observation_space(params))
+        self.render_mode = render_mode
+        self._strict = strict
+        # On the device once, not at every step.
+        self._params: Params = jax.device_put(params)
+        self._episode: _Episode | None = None
+        self._episodes = 0
+        self._closed = False
+        self._warned = False
+        self._window: Window | None = None
+
+    # ---- the Gymnasium interface ----
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode: `(observation, info)`.
+
+        Args:
+          seed: 0 <= seed < 2^31; the same seed begins the same episode. None draws one from the
+            environment's own stream; `info["seed"]` has it.
+          options: for this episode only: `start` (x, y), `source` (x, y), and `params`, numbers by
+            dotted path.
+
+        Raises:
+          StateError: after `close`.
+          ValidationError: a seed or option that is not allowed; then nothing has changed.
+        """
+        if self._closed:
+            raise episodes.closed("reset")
+        episodes.require_seed(seed)
+        plan = episodes.plan(self._core, self._params, options, self.observation_space)
+        # The stream moves on only once the reset has succeeded.
+        drawn, random, random_seed = episodes.seeded(seed, self)
+        state, packed = _reset(plan.env, np.uint32(drawn), plan.start_params)
+        observation = episodes.to_host(packed.observation)
+        episode = _Episode(drawn, plan.params, state, episodes.unpack(packed))
+        self._show(episode)
+        self._np_random, self._np_random_seed = random, random_seed
+        self._episode, self._warned = episode, False
+        self._episodes += 1
+        info = {"episode": self._episodes, "episode_count": self._episodes, **self._info(episode)}
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One step on: `(observation, reward, terminated, truncated, info)`.
+
+        After the end of an episode nothing changes: the last observation again, reward 0 and the
+        same flags, with one warning an episode.
+
+        Raises:
+          StateError: before the first `reset`, after `close`, and if `strict` after the end.
+          ValidationError: an action that is not allowed; then nothing has changed.
+        """
+        episode = self._current("step")
+        action = self._action(action)
+        if episode.view.lifecycle != Lifecycle.READY:
+            self._forgive()
+            observation, view = episode.state.observation, episode.view._replace(reward=0.0)
+        else:
+            state, packed = _step(
+                self._core, np.uint32(episode.seed), episode.state, action, episode.params
+            )
+            observation, view = packed.observation, episodes.unpack(packed)
+            episode = episode._replace(state=state, view=view)
+            self._show(episode)
+            self._episode = episode
+        info = self._info(episode)
+        info["distance_to_goal"] = float(view.distance)
+        info["concentration_at_agent"] = float(view.concentration)
+        return (
+            episodes.to_host(observation),
+            float(view.reward),
+            bool(view.terminated),
+            bool(view.truncated),
+            info,
+        )
+
+    def render(self, mode: str | None = None) -> np.ndarray | None:
+        """The episode as uint8[H, W, 3] if `render_mode` is "rgb_array"; shown if "human".
+
+        Row 0 is the largest y. A `mode`, if given, must be the `render_mode`.
+
+        Raises:
+          StateError: before the first `reset` and after `close`.
+          ValidationError: another mode.
+          RenderingError: without a render mode, or if nothing can be shown.
+        """
+        episode = self._current("render")
+        episodes.require_renderable(self.render_mode, mode)
+        if self.render_mode == "human":
+            self._show(episode)
+            return None
+        return episodes.picture(self._core, episode.state, episode.params)
+
+    def close(self) -> None:
+        """Release the episode and the window; safe to call again, never raises."""
+        self._closed = True
+        self._episode = None
+        window, self._window = self._window, None
+        if window is not None:
+            window.close()
+
+    # ---- what can be read ----
+
+    @property
+    def state(self) -> EnvironmentState:
+        """Where the environment stands."""
+        if self._closed:
+            return EnvironmentState.CLOSED
+        if self._episode is None:
+            return EnvironmentState.CREATED
+        return episodes.STATES[Lifecycle(int(self._episode.view.lifecycle))]
+
+    @property
+    def agent_state(self) -> AgentState | None:
+        """The agent; None before the first reset and after close."""
+        if self._episode is None:
+            return None
+        view = self._episode.view
+        return AgentState(
+            position=_pair(view.position),
+            orientation=float(view.heading),
+            step_count=int(view.step_count),
+            total_reward=float(view.total_reward),
+            goal_reached=bool(view.found),
+        )
+
+    @property
+    def episode_count(self) -> int:
+        """Episodes begun so far."""
+        return self._episodes
+
+    @property
+    def step_count(self) -> int:
+        """Steps of this episode so far; 0 without one."""
+        return 0 if self._episode is None else int(self._episode.view.step_count)
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of this episode; None without one."""
+        return None if self._episode is None else self._episode.seed
+
+    @property
+    def max_steps(self) -> int:
+        """Steps after which an episode is truncated."""
+        params = self._params if self._episode is None else self._episode.params
+        return int(params.max_steps)
+
+    @property
+    def core(self) -> PlumeSearch:
+        """The functional environment."""
+        return self._core
+
+    @property
+    def params(self) -> Params:
+        """Its numbers, as this episode has them."""
+        return self._params if self._episode is None else self._episode.params
+
+    @property
+    def plume_model(self) -> Any:
+        """The plume."""
+        return self._core.plume
+
+    @property
+    def reward_fn(self) -> Any:
+        """The reward."""
+        return self._core.reward
+
+    @property
+    def observation_model(self) -> Any:
+        """The sensor."""
+        return self._core.sensor
+
+    @property
+    def action_processor(self) -> Any:
+        """The motion."""
+        return self._core.motion
+
+    # The names that the state machine's contract writes.
+    _state = state
+    _agent_state = agent_state
+    _episode_count = episode_count
+    _step_count = step_count
+    _seed = seed
+    _max_steps = max_steps
+    _plume = plume_model
+    _reward_fn = reward_fn
+    _obs_model = observation_model
+    _action_proc = action_processor
+
+    # ---- inside ----
+
+    def _current(self, what: str) -> _Episode:
+        if self._closed:
+            raise episodes.closed(what)
+        if self._episode is None:
+            raise episodes.not_reset(what)
+        return self._episode
+
+    def _action(self, action: Any) -> np.ndarray:
+        """`action` as the core takes it. Raises `ValidationError`."""
+        if isinstance(action, jax.Array):
+            action = np.asarray(action)
+        validate = getattr(self._core.motion, "validate_action", None)
+        space = self.action_space
+        if not (is_member(space, action) if validate is None else validate(action)):
+            raise ValidationError(f"action = {action!r} is not allowed: it must be in {space}")
+        discrete = isinstance(space, gymnasium.spaces.Discrete)
+        return np.asarray(action, np.int32 if discrete else space.dtype)
+
+    def _forgive(self) -> None:
+        """Let a step after the end pass, saying so once an episode; not if `strict`."""
+        if self._strict:
+            raise StateError("step() after the end of the episode: call reset() first")
+        if not self._warned:
+            warnings.warn(
+                "step() after the end of the episode changes nothing; call reset() first",
+                stacklevel=3,
+            )
+            self._warned = True
+
+    def _info(self, episode: _Episode) -> dict[str, Any]:
+        view = episode.view
+        return {
+            "seed": episode.seed,
+            "step_count": int(view.step_count),
+            "total_reward": float(view.total_reward),
+            "goal_reached": bool(view.found),
+            "agent_xy": _pair(view.position),
+            "source_location": _pair(view.source),
+            "goal_location": _pair(view.goal),
+        }
+
+    def _show(self, episode: _Episode) -> None:
+        """In human mode, show the episode."""
+        if self.render_mode == "human":
+            if self._window is None:
+                self._window = Window("plumejax", self.metadata["render_fps"])
+            self._window.show(episodes.picture(self._core, episode.state, episode.params))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy opens a window of its own.
+        return {**self.__dict__, "_window": None}
+
+
+PlumeEnv = PlumeSearchEnv
+"""The name that the living contract uses."""
+
+
+@partial(jax.jit, static_argnames="env")
+def _reset(env: PlumeSearch, seed: jax.Array, params: Params) -> tuple[SearchState, Packed]:
+    key = jax.random.fold_in(jax.random.key(seed), 0)
+    _, state = env.reset(key, params)
+    no = jnp.asarray(False)
+    return state, episodes.pack(env, state, params, jnp.zeros((), jnp.float32), no, no)
+
+
+@partial(jax.jit, static_argnames="env")
+def _step(
+    env: PlumeSearch, seed: jax.Array, state: SearchState, action: Any, params: Params
+) -> tuple[SearchState, Packed]:
+    key = jax.random.fold_in(jax.random.key(seed), state.step_count + 1)
+    _, state, *outcome, _ = env.step(key, state, action, params)
+    return state, episodes.pack(env, state, params, *outcome)
+
+
+def _pair(array: np.ndarray) -> tuple[int, int]:
+    x, y = array.tolist()
+    return x, y

@@ -1,0 +1,22 @@
+"""adapters/gymnasium_ids: makes every task known to Gymnasium, cheaply: nothing is built yet."""
+
+import gymnasium
+
+from plumejax.base.registry import registered_tasks
+
+
+def register_all() -> None:
+    """Register each task that needs no choice as `plumejax/<id>`; known ids are left alone.
+
+    `gymnasium.make` then gives a `PlumeSearchEnv`, `gymnasium.make_vec` a `PlumeSearchVectorEnv`;
+    both take the keyword arguments of these classes.
+    """
+    for task in registered_tasks().values():
+        name = f"plumejax/{task.id}"
+        if not task.needs and name not in gymnasium.registry:
+            gymnasium.register(
+                name,
+                entry_point="plumejax.adapters.gymnasium:PlumeSearchEnv",
+                vector_entry_point="plumejax.adapters.gymnasium_vector:PlumeSearchVectorEnv",
+                kwargs={"task": task.id},
+            )

@@ -1,0 +1,123 @@
+"""cli/runs: a run directory: its files, and how each is written whole or not at all."""
+
+import json
+import os
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from plumejax.base.errors import ValidationError, require
+from plumejax.base.registry import find, make
+from plumejax.learning.checkpoints import versions
+from plumejax.learning.ppo import PPO, Hyperparameters, Shapes, ppo
+from plumejax.search.rewards import with_progress_reward
+
+CONFIG, METRICS, EVALUATION = "config.json", "metrics.jsonl", "evaluation.json"
+CHECKPOINTS, PICTURE = "checkpoints", "trajectories.png"
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All that a training is a function of.
+
+    Attributes:
+      task: id of the task.
+      seed: of the training.
+      updates: PPO updates of the whole training.
+      updates_per_call: of them in one compiled call.
+      data: path of a recording, if the task needs one.
+      settings: numbers of the task by dotted path.
+      shapes, hyperparameters: of PPO.
+      versions: of the packages that began it.
+    """
+
+    task: str
+    seed: int
+    updates: int
+    updates_per_call: int
+    data: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    shapes: Shapes = field(default_factory=Shapes)
+    hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
+    versions: dict[str, str] = field(default_factory=versions)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write `text` to `path`, which never holds half of it."""
+    beside = path.with_name(f".{path.name}.part")
+    beside.write_text(text)
+    os.replace(beside, path)
+
+
+def write_config(directory: Path, config: RunConfig) -> None:
+    """Write `config.json`."""
+    write_whole(directory / CONFIG, json.dumps(asdict(config), indent=2) + "\n")
+
+
+def read_config(directory: Path) -> RunConfig:
+    """The config of a run directory. Raises `ValidationError` if there is none to read."""
+    path = directory / CONFIG
+    require(path.is_file(), "run directory", str(directory), f"one that holds {CONFIG}")
+    try:
+        stored = json.loads(path.read_text())
+        shapes = stored.pop("shapes")
+        shapes = Shapes(**{**shapes, "hidden": tuple(shapes["hidden"])})
+        hyper = Hyperparameters(**stored.pop("hyperparameters"))
+        return RunConfig(**stored, shapes=shapes, hyperparameters=hyper)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValidationError(f"{path} is not the config of a run: {error}") from error
+
+
+def make_task(config: RunConfig) -> tuple[Any, Any]:
+    """`(env, params)` of the task as defined.
+
+    Raises:
+      ValidationError: the task needs data and got none, or the other way round.
+    """
+    needs = find(config.task).needs
+    require(
+        "data" not in needs or config.data is not None,
+        "--data",
+        None,
+        f"the path of a recording: {config.task} needs one",
+    )
+    require("data" in needs or config.data is None, "--data", config.data, "left out here")
+    static = {"data": config.data} if config.data is not None else {}
+    return make(config.task, overrides=config.settings, **static)
+
+
+def make_training(config: RunConfig) -> tuple[PPO, Any]:
+    """`(algorithm, params)` that the run trains with: the task, paid for progress."""
+    env, params = with_progress_reward(*make_task(config))
+    return ppo(env, params, config.shapes), params
+
+
+def read_metrics(directory: Path, updates: int) -> list[str]:
+    """The first `updates` whole lines of the metrics, as they stand."""
+    path = directory / METRICS
+    lines = path.read_text().splitlines() if path.is_file() else []
+    return lines[:updates]
+
+
+def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
+    """`("plume.sigma=8", ...)` as numbers by path. Raises `ValidationError` for anything else."""
+    parsed: dict[str, Any] = {}
+    for setting in settings:
+        path, sign, value = setting.partition("=")
+        try:
+            parsed[path] = json.loads(value)
+        except ValueError:
+            sign = ""
+        require(sign, "--set", setting, "PATH=NUMBER, as in plume.sigma=8 or plume.source=[3,4]")
+    return parsed
+
+
+def fitting_shapes(config: RunConfig, budget: int = 2**27) -> RunConfig:
+    """The config with as many lanes as its inputs leave room for, `budget` numbers an update."""
+    algorithm, _ = make_training(config)
+    shapes = config.shapes
+    a_lane = shapes.num_steps * algorithm.encoder.num_inputs
+    lanes = shapes.num_envs
+    while lanes * a_lane > budget and lanes > shapes.num_minibatches:
+        lanes //= 2
+    return replace(config, shapes=replace(shapes, num_envs=lanes))

@@ -1,0 +1,140 @@
+"""cli/scoring: an agent beside its baselines on fresh episodes: a table, a file, a picture."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from plumejax.cli.runs import EVALUATION, PICTURE, write_whole
+from plumejax.evaluation.episodes import play, trace
+from plumejax.evaluation.statistics import Summary, summarise
+from plumejax.policies.reactive import Random, gradient_follower
+from plumejax.viewing.scenery import concentration_field
+
+
+def score(env: Any, params: Any, agent: Any, seed: int, episodes: int) -> dict[str, Summary]:
+    """The agent, a random and a gradient-following policy on the same fresh starts."""
+    policies = {
+        "trained": agent,
+        "random": Random(env.action_space(params)),
+        "gradient following": gradient_follower(env),
+    }
+    key = evaluation_key(seed)
+    return {
+        name: summarise(jax.device_get(play(env, policy, key, params, episodes)))
+        for name, policy in policies.items()
+        if policy is not None
+    }
+
+
+def evaluation_key(seed: int) -> jax.Array:
+    """The key of an evaluation, apart from every key that a training of that seed draws."""
+    return jax.random.fold_in(jax.random.key(seed), 2**31 - 1)
+
+
+def table(scores: dict[str, Summary], task: str, params: Any) -> Table:
+    """The scores as a table; the caption states radius and time limit."""
+    limit = int(params.max_steps)
+    radius = getattr(params.ending, "radius", None)
+    within = "" if radius is None else f"within {float(radius):g} cells, "
+    episodes = next(iter(scores.values())).episodes
+    shown = Table(
+        title=f"{task}: {episodes} fresh episodes",
+        caption=f"success: found {within}in at most {limit} steps; 95 % Wilson interval",
+    )
+    shown.add_column("policy", no_wrap=True)
+    for name in ("success", "interval", "median\nsteps", "mean steps\nif found", "return"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for name, s in scores.items():
+        shown.add_row(
+            name,
+            f"{s.success:.3f}",
+            f"{s.success_low:.3f}-{s.success_high:.3f}",
+            f"{s.median_steps:.0f}",
+            f"{s.mean_steps_found:.1f}",
+            f"{s.mean_return:.3f}",
+        )
+    return shown
+
+
+def write_scores(
+    directory: Path, scores: dict[str, Summary], task: str, params: Any, seed: int
+) -> None:
+    """Write `evaluation.json`."""
+    rows = {name: _without_nan(asdict(summary)) for name, summary in scores.items()}
+    radius = getattr(params.ending, "radius", None)
+    report = {
+        "task": task,
+        "seed": seed,
+        "max_steps": int(params.max_steps),
+        "radius_cells": None if radius is None else float(radius),
+        "scores": rows,
+    }
+    write_whole(directory / EVALUATION, json.dumps(report, indent=2) + "\n")
+
+
+def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON knows no NaN."""
+    return {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in row.items()}
+
+
+def draw(
+    directory: Path, env: Any, params: Any, agent: Any, task: str, seed: int, episodes: int = 16
+) -> Path:
+    """Write `trajectories.png`: some of the scored episodes over the plume of the first."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    from plumejax.viewing.plots import trajectories
+
+    key = evaluation_key(seed)
+    outcomes, states = trace(env, agent, key, params, episodes, int(params.max_steps))
+    first = jax.tree.map(lambda x: x[0, 0], states)
+    figure, axes = pyplot.subplots(figsize=(7.5, 7.5), layout="constrained")
+    trajectories(
+        axes,
+        concentration_field(env, first, params),
+        states.agent.position,
+        outcomes.steps,
+        outcomes.found,
+        np.asarray(env.plume.sources(first.plume, params.plume))[0],
+        float(getattr(params.ending, "radius", 0.0)),
+        getattr(params.arena, "free", None),
+        getattr(env.plume, "unit", "arbitrary units"),
+    )
+    axes.set_title(
+        f"{task}: {episodes} episodes of the trained agent\n(concentration: first episode's start)"
+    )
+    path = directory / PICTURE
+    beside = path.with_name(f".{path.name}.part")
+    figure.savefig(beside, dpi=120, format="png")
+    pyplot.close(figure)
+    beside.replace(path)
+    return path
+
+
+def report(
+    console: Console,
+    directory: Path,
+    env: Any,
+    params: Any,
+    agent: Any,
+    task: str,
+    seed: int,
+    episodes: int,
+) -> dict[str, Summary]:
+    """Score, show the table, and write evaluation and picture into `directory`."""
+    with console.status(f"evaluating {episodes} episodes of each policy"):
+        scores = score(env, params, agent, seed, episodes)
+    console.print(table(scores, task, params))
+    write_scores(directory, scores, task, params, seed)
+    with console.status("drawing trajectories"):
+        draw(directory, env, params, agent, task, seed)
+    return scores

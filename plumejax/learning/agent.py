@@ -1,0 +1,39 @@
+"""learning/agent: a trained network as a policy: a pytree with `init` and `act`."""
+
+from typing import Any
+
+import jax
+from flax import struct
+
+from plumejax.learning.encoding import Encoder, Memory, Moments
+from plumejax.learning.networks import Network, forward
+
+
+class Agent(struct.PyTreeNode):
+    """A policy that draws its actions from the network's distribution.
+
+    Attributes:
+      encoder, network: static.
+      parameters: of the network.
+      moments: the observation normaliser.
+    """
+
+    encoder: Encoder = struct.field(pytree_node=False)
+    network: Network = struct.field(pytree_node=False)
+    parameters: Any
+    moments: Moments
+
+    def init(self, key: jax.Array) -> tuple[Memory, Any]:
+        """A blank memory; nothing is drawn."""
+        return self.encoder.blank(), self.network.blank()
+
+    def act(
+        self, key: jax.Array, carry: tuple[Memory, Any], observation: Any
+    ) -> tuple[jax.Array, tuple[Memory, Any]]:
+        """`(action, carry)`; the key is consumed."""
+        memory, hidden = carry
+        inputs, memory, _ = self.encoder.encode(self.moments, memory, observation)
+        distribution, _, hidden = forward(self.network, self.parameters, hidden, inputs)
+        action = distribution.sample(key)
+        memory = self.encoder.remember(memory, action)
+        return self.encoder.allowed(action), (memory, hidden)

@@ -1,0 +1,149 @@
+"""learning/networks: the actor-critics, feed-forward and with a gated recurrent unit."""
+
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from plumejax.learning.distributions import Categorical, Gaussian
+
+Distribution = Categorical | Gaussian
+
+
+def _dense(size: int, scale: float) -> nn.Dense:
+    return nn.Dense(size, kernel_init=nn.initializers.orthogonal(scale))
+
+
+class _Head(nn.Module):
+    """A perceptron to `outputs` numbers."""
+
+    hidden: tuple[int, ...]
+    outputs: int
+    scale: float
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for size in self.hidden:
+            x = nn.tanh(_dense(size, 2.0**0.5)(x))
+        return _dense(self.outputs, self.scale)(x)
+
+
+class _ActorCritic(nn.Module):
+    """An action distribution and a value from one vector of features."""
+
+    actions: int
+    discrete: bool
+    hidden: tuple[int, ...]
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> tuple[Distribution, jax.Array]:
+        actor = _Head(self.hidden, self.actions, 0.01, name="actor")(x)
+        value = _Head(self.hidden, 1, 1.0, name="critic")(x)[..., 0]
+        if self.discrete:
+            return Categorical(actor), value
+        log_std = self.param("log_std", nn.initializers.constant(-0.5), (self.actions,))
+        return Gaussian(actor, jnp.broadcast_to(log_std, actor.shape)), value
+
+
+class FeedForward(nn.Module):
+    """Perceptrons for actor and critic; its memory is the encoder's stack, its state `()`.
+
+    Attributes:
+      actions: number of actions, or of components of a continuous one.
+      discrete: whether actions are discrete.
+      hidden: sizes of the hidden layers.
+    """
+
+    actions: int
+    discrete: bool
+    hidden: tuple[int, ...] = (64, 64)
+
+    def setup(self) -> None:
+        self.heads = _ActorCritic(self.actions, self.discrete, self.hidden)
+
+    def blank(self) -> tuple[()]:
+        """The state at the start of an episode."""
+        return ()
+
+    def __call__(self, state: tuple[()], x: jax.Array) -> tuple[Distribution, jax.Array, tuple[()]]:
+        """`(distribution, value, state)` of inputs float32[..., F]."""
+        return *self.heads(x), state
+
+    def unroll(
+        self, state: tuple[()], xs: jax.Array, starts: jax.Array
+    ) -> tuple[Distribution, jax.Array]:
+        """Distributions and values of inputs float32[T, N, F]."""
+        return self.heads(xs)
+
+
+class Recurrent(nn.Module):
+    """A gated recurrent unit under perceptrons for actor and critic; its state float32[..., size].
+
+    Attributes:
+      actions, discrete, hidden: as in `FeedForward`.
+      size: units of the recurrent layer.
+    """
+
+    actions: int
+    discrete: bool
+    hidden: tuple[int, ...] = (64,)
+    size: int = 64
+
+    def setup(self) -> None:
+        self.inputs = _dense(self.size, 2.0**0.5)
+        self.cell = nn.GRUCell(self.size)
+        self.heads = _ActorCritic(self.actions, self.discrete, self.hidden)
+
+    def blank(self) -> jax.Array:
+        """The state at the start of an episode."""
+        return jnp.zeros(self.size, jnp.float32)
+
+    def __call__(self, state: jax.Array, x: jax.Array) -> tuple[Distribution, jax.Array, jax.Array]:
+        """`(distribution, value, state)` of state float32[..., size], inputs float32[..., F]."""
+        state, _ = self.cell(state, nn.tanh(self.inputs(x)))
+        return *self.heads(state), state
+
+    def unroll(
+        self, state: jax.Array, xs: jax.Array, starts: jax.Array
+    ) -> tuple[Distribution, jax.Array]:
+        """Distributions and values of inputs float32[T, N, F] from states float32[N, size].
+
+        `starts` bool[T, N] marks the steps that begin an episode: there the state is blank.
+        """
+
+        def one(
+            cell: nn.GRUCell, state: jax.Array, inputs: tuple[jax.Array, jax.Array]
+        ) -> tuple[jax.Array, jax.Array]:
+            x, start = inputs
+            state = jnp.where(start[:, None], jnp.zeros_like(state), state)
+            state, _ = cell(state, x)
+            return state, state
+
+        scan = nn.scan(one, variable_broadcast="params", split_rngs={"params": False})
+        _, states = scan(self.cell, state, (nn.tanh(self.inputs(xs)), starts))
+        return self.heads(states)
+
+
+Network = FeedForward | Recurrent
+
+
+def initial_parameters(network: Network, key: jax.Array, num_inputs: int) -> Any:
+    """The network's parameters, drawn with `key` (consumed)."""
+    return network.init(key, network.blank(), jnp.zeros(num_inputs, jnp.float32))
+
+
+def forward(
+    network: Network, parameters: Any, state: Any, inputs: jax.Array
+) -> tuple[Distribution, jax.Array, Any]:
+    """`(distribution, value, state)` of inputs float32[..., F]: one step of the network."""
+    out: Any = network.apply(parameters, state, inputs)
+    return out
+
+
+def unroll(
+    network: Network, parameters: Any, state: Any, inputs: jax.Array, starts: jax.Array
+) -> tuple[Distribution, jax.Array]:
+    """`(distribution, value)` of sequences float32[T, N, F]; see the network's `unroll`."""
+    out: Any = network.apply(parameters, state, inputs, starts, method="unroll")
+    return out

@@ -1,0 +1,65 @@
+"""viewing/plots: figures of results; each takes matplotlib's Axes and gives them back."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+
+FOUND, LOST = "#56B4E9", "#D55E00"
+"""Colours of Okabe and Ito, told apart by colour-blind readers."""
+
+
+def trajectories(
+    axes: Axes,
+    field: Any,
+    positions: Any,
+    lengths: Any,
+    found: Any,
+    source: Any,
+    radius: float,
+    free: Any = None,
+    unit: str = "arbitrary units",
+) -> Axes:
+    """Paths of some episodes over the concentration, on a logarithmic scale of 8 decades.
+
+    Args:
+      axes: to draw on.
+      field: float[H, W], concentration indexed [y, x].
+      positions: float[T, n, 2], cells.
+      lengths: int[n], steps of each episode.
+      found: bool[n].
+      source: float[2], cells.
+      radius: of the goal disc, cells.
+      free: bool[H, W], cells that are not walls; by default all.
+      unit: of the concentration.
+    """
+    field, positions = np.asarray(field, float), np.asarray(positions)
+    top = max(field.max(), 1e-30)
+    height, width = field.shape
+    picture = axes.imshow(
+        np.maximum(field, top * 1e-8),
+        origin="lower",
+        cmap="Greys",
+        norm=LogNorm(top * 1e-8, top),
+        extent=(-0.5, width - 0.5, -0.5, height - 0.5),
+    )
+    axes.figure.colorbar(picture, ax=axes, label=f"concentration ({unit})", shrink=0.8)
+    if free is not None:
+        axes.contour(np.asarray(free, float), [0.5], colors="black", linewidths=1)
+    for i in range(positions.shape[1]):
+        path = positions[: int(lengths[i]) + 1, i]
+        colour = FOUND if found[i] else LOST
+        axes.plot(*path.T, color=colour, lw=1.4)
+        axes.plot(*path[0], "o", color=colour, mec="black", mew=0.5, ms=5)
+    for colour, name in ((FOUND, "found"), (LOST, "not found")):
+        count = int(np.sum(np.asarray(found) == (name == "found")))
+        axes.plot([], [], color=colour, marker="o", label=f"{name} ({count})")
+    angle = np.linspace(0, 2 * np.pi, 100)
+    disc = np.asarray(source)[:, None] + radius * np.stack([np.cos(angle), np.sin(angle)])
+    axes.plot(*disc, color="#E69F00", lw=1.5, label=f"goal, radius {radius:g} cells")
+    axes.plot(*np.asarray(source), "*", color="#E69F00", mec="black", ms=10)
+    axes.set(xlabel="x (cells)", ylabel="y (cells)", xlim=(-0.5, width - 0.5))
+    axes.set_ylim(-0.5, height - 0.5)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
+    return axes
