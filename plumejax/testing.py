@@ -275,6 +275,7 @@ def check_scan(
 
 def check_traces(env: Environment, params: Any, key: chex.PRNGKey) -> None:
     """One trace serves every key, action and value of every number, and every equal `env`."""
+    run = episode(env, params, key, 2)
     env_twin = pickle.loads(pickle.dumps(env))
     params_twin = jax.tree.map(jnp.asarray, params.replace(max_steps=params.max_steps + 1))
     traced = {"reset": 0, "step": 0}
@@ -288,10 +289,11 @@ def check_traces(env: Environment, params: Any, key: chex.PRNGKey) -> None:
         return env.step(key, state, action, params)
 
     jit_reset, jit_step = jax.jit(reset, static_argnums=0), jax.jit(step, static_argnums=0)
-    for e, p, k in ((env, params, key), (env_twin, params_twin, jax.random.fold_in(key, 1))):
-        _, state = jit_reset(e, k, p)
-        for action_key in jax.random.split(k, 2):
-            _, state, *_ = jit_step(e, k, state, e.action_space(p).sample(action_key), p)
+    states = (run.state, run.steps[0].state, run.steps[1].state)
+    for e, p, k in ((env, params, key), (env_twin, params_twin, run.keys[0])):
+        jit_reset.trace(e, k, p)
+        for state in (*states, lifecycle.created(run.state), lifecycle.closed(run.state)):
+            jit_step.trace(e, k, state, e.action_space(p).sample(k), p)
     for name, count in traced.items():
         _require(
             count == 1,
@@ -350,7 +352,7 @@ def check_key_reuse(env: Environment, params: Any, key: chex.PRNGKey) -> None:
     ):
         with jax.debug_key_reuse(True):
             try:
-                jax.jit(lambda key, args, call=call: call(key, *args))(jax.random.clone(key), args)
+                jax.jit(lambda key, args, call=call: call(key, *args)).trace(key, args)
             except jax.errors.KeyReuseError as error:
                 raise AssertionError(f"{name} uses a key twice: {str(error)[:500]}") from error
 

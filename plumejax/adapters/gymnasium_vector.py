@@ -224,9 +224,12 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
         discrete = isinstance(space, gymnasium.spaces.Discrete)
         dtype = np.int32 if discrete else space.dtype
         shape = space.shape or ()
-        array = np.asarray(actions)
-        allowed = f"{n} actions, one a lane, each in {space}"
-        require(array.shape == (n, *shape), "actions", actions, allowed)
+        try:
+            array = np.asarray(actions)
+            fits = array.shape == (n, *shape)
+        except ValueError:  # rows of different lengths
+            fits = False
+        require(fits, "actions", actions, f"{n} actions, one a lane, each in {space}")
         validate = getattr(self.core.motion, "validate_action", None)
         if validate is not None:
             good = np.asarray([bool(validate(action)) for action in array])

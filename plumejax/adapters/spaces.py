@@ -42,7 +42,7 @@ def is_member(space: gymnasium.Space, value: Any) -> bool:
         number = np.asarray(value) if isinstance(value, np.ndarray | np.generic | int) else None
         if number is None or number.shape != () or number.dtype.kind not in "iu":
             return False
-        return bool(space.start <= int(number) < space.start + space.n)
+        return 0 <= int(number) - int(space.start) < int(space.n)
     if isinstance(space, gymnasium.spaces.Box) and not isinstance(value, np.ndarray):
         return False
     try:

@@ -95,8 +95,11 @@ class Batch:
         """
         n, chunk = self.num_envs, self.chunk
         # Done lanes in order, then n: an index that scatter drops.
-        lanes = jnp.nonzero(done, size=n + chunk, fill_value=n)[0].astype(jnp.uint32)
-        count = jnp.sum(done, dtype=jnp.int32)
+        rank = jnp.cumsum(done, dtype=jnp.int32)
+        count = rank[-1]
+        lanes = jnp.full(n + chunk, n, jnp.uint32)
+        places = jnp.where(done, rank - 1, jnp.int32(n + chunk))
+        lanes = lanes.at[places].set(jnp.arange(n, dtype=jnp.uint32), mode="drop")
 
         def one_chunk(carry: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
             start, state = carry

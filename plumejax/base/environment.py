@@ -126,14 +126,17 @@ class Environment(abc.ABC):
 
     def check(self, state: Any, action: Any, params: Any) -> jax.Array:
         """int32[]: 0 fine, 1 not reset, 2 ended, 3 closed, 4 bad action; a step obeys it."""
-        ended = (state.lifecycle == Lifecycle.TERMINATED) | (state.lifecycle == Lifecycle.TRUNCATED)
         valid = self.action_space(params).contains(action)
+
+        def at(member: Lifecycle) -> jax.Array:
+            return state.lifecycle == lifecycle.code(member)
+
         return jnp.select(
             [
-                state.lifecycle == Lifecycle.CREATED,
-                state.lifecycle == Lifecycle.CLOSED,
+                at(Lifecycle.CREATED),
+                at(Lifecycle.CLOSED),
                 jnp.logical_not(valid),
-                ended,
+                at(Lifecycle.TERMINATED) | at(Lifecycle.TRUNCATED),
             ],
             [jnp.int32(1), jnp.int32(3), jnp.int32(4), jnp.int32(2)],
             jnp.int32(0),

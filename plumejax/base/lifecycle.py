@@ -52,9 +52,15 @@ def flags(
 
 def created(state: State) -> State:
     """`state` as it would be before its first reset: a step leaves it alone."""
-    return state.replace(lifecycle=jnp.full_like(state.lifecycle, Lifecycle.CREATED))  # type: ignore[attr-defined]
+    return _at(state, Lifecycle.CREATED)
 
 
 def closed(state: State) -> State:
     """`state` after close: no step changes it again."""
-    return state.replace(lifecycle=jnp.full_like(state.lifecycle, Lifecycle.CLOSED))  # type: ignore[attr-defined]
+    return _at(state, Lifecycle.CLOSED)
+
+
+def _at(state: State, member: Lifecycle) -> State:
+    # With its dtype: `full_like` of a Python number is weakly typed, and a step would recompile.
+    codes = jnp.full(jnp.shape(state.lifecycle), int(member), jnp.int32)  # type: ignore[attr-defined]
+    return state.replace(lifecycle=codes)  # type: ignore[attr-defined]

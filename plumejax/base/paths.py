@@ -13,13 +13,16 @@ Tree = TypeVar("Tree")
 
 
 def leaves(tree: Any, prefix: str = "") -> dict[str, Any]:
-    """Every number of a params tree by its dotted path, in field order."""
-    if not dataclasses.is_dataclass(tree):
+    """Every number of a params tree (dataclasses and dicts) by its dotted path, in order."""
+    if isinstance(tree, Mapping):
+        parts = dict(tree)
+    elif dataclasses.is_dataclass(tree):
+        parts = {field.name: getattr(tree, field.name) for field in dataclasses.fields(tree)}
+    else:
         return {} if tree is None or isinstance(tree, tuple) else {prefix: tree}
     found: dict[str, Any] = {}
-    for field in dataclasses.fields(tree):
-        path = f"{prefix}.{field.name}" if prefix else field.name
-        found.update(leaves(getattr(tree, field.name), path))
+    for name, part in parts.items():
+        found.update(leaves(part, f"{prefix}.{name}" if prefix else name))
     return found
 
 
@@ -42,8 +45,10 @@ def override(tree: Tree, values: Mapping[str, Any]) -> Tree:
 
 def _replace(tree: Any, path: list[str], value: Any) -> Any:
     head, *rest = path
-    inner = _replace(getattr(tree, head), rest, value) if rest else value
-    return tree.replace(**{head: inner})
+    is_dict = isinstance(tree, Mapping)
+    old = tree[head] if is_dict else getattr(tree, head)
+    new = {head: _replace(old, rest, value) if rest else value}
+    return {**tree, **new} if is_dict else tree.replace(**new)
 
 
 def _fit(path: str, value: Any, old: Any) -> np.ndarray:

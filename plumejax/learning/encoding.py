@@ -137,7 +137,9 @@ class Encoder:
         """The action that the task is given: a continuous one is clipped to its bounds."""
         if self.bounds is None:
             return action
-        low, high = (jnp.asarray(bound, jnp.float32) for bound in self.bounds)
+        low, high = (
+            jnp.broadcast_to(jnp.asarray(bound, jnp.float32), action.shape) for bound in self.bounds
+        )
         return jnp.clip(action, low, high)
 
     def remember(self, memory: Memory, action: jax.Array) -> Memory:

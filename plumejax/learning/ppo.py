@@ -291,7 +291,7 @@ class PPO:
             part = jax.tree.map(lambda x: x[:, index], (data, advantage, target))
             own = jax.tree.map(lambda x: x[index], hidden)
             (_, report), gradient = jax.value_and_grad(loss, has_aux=True)(parameters, own, part)
-            norm = optax.global_norm(gradient)
+            norm = optax.tree.norm(gradient)
             scale = jnp.minimum(1.0, hyper.max_grad_norm / (norm + jnp.float32(1e-8)))
             gradient = jax.tree.map(lambda g: g * scale, gradient)
             with jax.numpy_dtype_promotion("standard"):  # optax mixes float and int32

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plumejax.base.environment import Environment
+from plumejax.base.errors import require
 from plumejax.base.lifecycle import Lifecycle
 from plumejax.search.components import METHODS, require_component
 from plumejax.search.state import Agent, Params, Scene, SearchState
@@ -55,6 +56,8 @@ class PlumeSearch(Environment):
 
     def validate(self, params: Params) -> None:
         super().validate(params)
+        sizes = {r: c.grid_size for r in METHODS if hasattr(c := getattr(self, r), "grid_size")}
+        require(len(set(sizes.values())) <= 1, "grid_size", sizes, "the same for every component")
         if hasattr(self.plume, "validate"):
             self.plume.validate(params.plume)
         for role in METHODS:

@@ -91,10 +91,11 @@ class Uniform:
 
     def validate_place(self, arena: Any, params: Params) -> None:
         """Raise `ValidationError` if no cell is left to start from."""
-        source = getattr(params.plume, "source", None)
+        source = getattr(params.plume, "source", 0.0)
         radius = getattr(params.ending, "radius", 0.0)
+        numbers = (params.start.min_distance, radius)
         # A plume without one source, or a sweep, has no one answer.
-        if np.ndim(source) != 1 or np.ndim(radius) or np.ndim(params.start.min_distance):
+        if source is None or np.ndim(source) != 1 or any(np.ndim(number) for number in numbers):
             return
         if not _any_room(source, arena, params):
             raise ValidationError(
@@ -126,18 +127,20 @@ def _uniform_cell(key: jax.Array, sources: jax.Array, arena: Any, params: Params
     drawn by its rank, so the draw ends also where hardly a cell is allowed.
     """
     width, height = arena.grid_size
+    # One draw for all: every random call costs bits at each reset and seconds to compile. The
+    # remainder favours no cell by more than its share of 2^32.
+    *words, spare = jax.random.bits(key, (_CANDIDATES + 1,), jnp.uint32)
+    candidates = (jnp.stack(words) % jnp.uint32(width * height)).astype(jnp.int32)
+    good = may_start(_cells(candidates, arena), sources, arena, params)
 
     def by_rank() -> jax.Array:
         count = jnp.cumsum(may_start(_every_cell(arena), sources, arena, params), dtype=jnp.int32)
-        # Made here, so that only a draw that gets so far pays for it.
-        rank_key = jax.random.fold_in(key, _RANK)
-        rank = jax.random.randint(rank_key, (), 0, jnp.maximum(count[-1], 1), jnp.int32)
+        allowed = jnp.maximum(count[-1], 1)
+        rank = (spare % allowed.astype(jnp.uint32)).astype(jnp.int32)
         # Where `validate` was not asked and no cell is allowed: the last one, still on the grid.
         last = jnp.int32(width * height - 1)
         return jnp.minimum(jnp.searchsorted(count, rank + 1).astype(jnp.int32), last)
 
-    candidates = jax.random.randint(key, (_CANDIDATES,), 0, width * height, jnp.int32)
-    good = may_start(_cells(candidates, arena), sources, arena, params)
     # Under vmap both branches of a cond run; a while loop runs its body only if some lane needs it.
     _, index = jax.lax.while_loop(
         lambda loop: ~loop[0],
@@ -148,7 +151,6 @@ def _uniform_cell(key: jax.Array, sources: jax.Array, arena: Any, params: Params
 
 
 _CANDIDATES = 4
-_RANK = 2**31  # far from the small numbers that splitting a key amounts to
 
 
 def _every_cell(arena: Any) -> jax.Array:

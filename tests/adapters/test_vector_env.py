@@ -113,21 +113,21 @@ def test_same_step_keeps_the_last_observation():
 
 
 def test_next_step_resets_a_step_later_whatever_the_action():
-    env = PlumeSearchVectorEnv(2, **TASK)
+    env = PlumeSearchVectorEnv(3, **TASK)
     assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
     first, _ = env.reset(seed=0)
-    env.step([DOWN, UP])
-    obs, _, terminated, _, infos = env.step([DOWN, UP])
-    assert terminated.tolist() == [True, False]
+    env.step([DOWN, UP, UP])
+    obs, _, terminated, _, infos = env.step([DOWN, UP, UP])
+    assert terminated.tolist() == [True, False, False]
     assert "final_obs" not in infos
     np.testing.assert_array_equal(infos["agent_xy"][0], [8, 8])
-    obs, reward, terminated, truncated, infos = env.step([99, UP])
+    obs, reward, terminated, truncated, infos = env.step([99, UP, UP])
     np.testing.assert_array_equal(obs[0], first[0])
     assert (reward.sum(), terminated.any(), truncated.any()) == (0.0, False, False)
-    np.testing.assert_array_equal(infos["step_count"], [0, 3])
-    np.testing.assert_array_equal(infos["_episode_count"], [True, False])
+    np.testing.assert_array_equal(infos["step_count"], [0, 3, 3])
+    np.testing.assert_array_equal(infos["_episode_count"], [True, False, False])
     with pytest.raises(ValidationError, match="lane 0"):
-        env.step([99, UP])
+        env.step([99, UP, UP])
 
 
 # ---- beside Batch ----
@@ -145,22 +145,23 @@ def test_batch_reproduces_it(mode):
     rng = np.random.default_rng(1)
     for t in range(1, 16):
         actions, step_key = rng.integers(0, 2, 4), jax.random.fold_in(key, t)
-        step = batch.step if mode is AutoresetMode.SAME_STEP else batch.advance
-        expected, state, reward, terminated, truncated, info = step(
+        last, state, reward, terminated, truncated, _ = batch.advance(
             step_key, state, jnp.asarray(actions, jnp.int32), env.params
         )
         done = terminated | truncated
-        if mode is AutoresetMode.NEXT_STEP:
-            expected, state = batch.reset_where(step_key, ended, state, env.params)
+        if mode is AutoresetMode.SAME_STEP:
+            ended = done
+        else:
             terminated, truncated = terminated & ~ended, truncated & ~ended
-            ended = done & ~ended
+        expected, state = batch.reset_where(step_key, ended, state, env.params)
         ours = env.step(actions)
         for a, b in zip(ours, (expected, reward, terminated, truncated), strict=False):
             np.testing.assert_array_equal(a, b)
         if mode is AutoresetMode.SAME_STEP:
             for lane in np.flatnonzero(done):
-                final = info["final_observation"][lane]
-                np.testing.assert_array_equal(ours[4]["final_obs"][lane], final)
+                np.testing.assert_array_equal(ours[4]["final_obs"][lane], np.asarray(last)[lane])
+        else:
+            ended = done & ~ended
 
 
 # ---- rules ----
@@ -195,6 +196,7 @@ def test_seeds_that_are_refused(free, seed):
         (0, "actions = 0 "),
         ([[0], [1], [2], [3]], "actions = "),
         (["up"] * 4, "action of lane 0"),
+        ([[0], [1, 2], [3], 0], "actions = "),
     ],
 )
 def test_bad_actions_change_nothing(free, actions, message):

@@ -26,7 +26,11 @@ def test_codes_are_those_of_the_contract():
 def test_after_step_prefers_terminated(terminated, truncated):
     code = lifecycle.after_step(jnp.asarray(terminated), jnp.asarray(truncated))
     expected = (
-        Lifecycle.TERMINATED if terminated else Lifecycle.TRUNCATED if truncated else Lifecycle.READY
+        Lifecycle.TERMINATED
+        if terminated
+        else Lifecycle.TRUNCATED
+        if truncated
+        else Lifecycle.READY
     )
     assert code.dtype == jnp.int32
     assert code == expected
@@ -56,7 +60,10 @@ def test_only_ended_episodes_carry_flags(code, count):
 def test_created_and_closed_touch_the_code_alone(local):
     env, params = local
     _, state = env.reset(jax.random.key(0), params)
-    for make, code in ((lifecycle.created, Lifecycle.CREATED), (lifecycle.closed, Lifecycle.CLOSED)):
+    for make, code in (
+        (lifecycle.created, Lifecycle.CREATED),
+        (lifecycle.closed, Lifecycle.CLOSED),
+    ):
         made = make(state)
         assert made.lifecycle == code
         assert made.lifecycle.dtype == jnp.int32

@@ -67,3 +67,10 @@ def test_a_mask_is_overridden_by_booleans_only():
     np.testing.assert_array_equal(params.arena.free, free)
     with pytest.raises(PlumeError, match="does not fit"):
         plumejax.make("PlumeSearchLocal-v0", overrides={"arena.free": 1.0 * free}, **kwargs)
+
+
+def test_numbers_in_a_dict_have_paths_too():
+    tree = {"a": np.float32(1.0), "b": {"c": np.int32(2)}}
+    assert list(paths.leaves(tree)) == ["a", "b.c"]
+    new = paths.override(tree, {"b.c": 5})
+    assert (new["b"]["c"], tree["b"]["c"]) == (5, 2)

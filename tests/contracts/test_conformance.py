@@ -31,8 +31,14 @@ def test_the_local_task_conforms(local):
     testing.check_task(*local)
 
 
-def test_the_full_task_conforms(full):
-    testing.check_task(*full, steps=4)
+def test_the_full_task_keeps_the_promises_that_its_sensor_could_break(full):
+    testing.check_static(*full)
+    testing.check_shapes(*full, KEY, 4)
+    testing.check_spaces(*full, KEY, 4)
+    testing.check_finite(*full, KEY, 4)
+    testing.check_eager(*full, KEY)
+    testing.check_traces(*full, KEY)
+    testing.check_copies(*full, KEY)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +111,8 @@ def test_a_task_of_two_agents_conforms():
 @dataclass(frozen=True, eq=False)
 class ComparedById(Pair):
     """Two of them are never equal, so that each compiles anew."""
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
 
 class PythonNumber(Pair):
@@ -238,7 +246,7 @@ BROKEN = [
     (OtherUnderJit(), testing.check_eager, "without jit"),
     (WrongInLanes(), testing.check_vmap, "under vmap"),
     (WrongInLanes(), testing.check_batch, "lane 0"),
-    (WeakAtFirst(), testing.check_traces, "step was traced 2 times"),
+    (WeakAtFirst(), testing.check_traces, "step was traced [0-9] times"),
     (Forgetful(gain=2.0), testing.check_copies, "a step of the pickled task"),
     (UsesAKeyTwice(), testing.check_key_reuse, "reset uses a key twice"),
 ]

@@ -32,9 +32,7 @@ def config_of(action_type, reward_type, goal_radius, rng):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("action_type", "reward_type", "radius"), KINDS)
-def test_an_episode_of_the_peer_comes_out_the_same(
-    replay, action_type, reward_type, radius, seed
-):
+def test_an_episode_of_the_peer_comes_out_the_same(replay, action_type, reward_type, radius, seed):
     rng = np.random.default_rng([seed, KINDS.index((action_type, reward_type, radius))])
     config = config_of(action_type, reward_type, radius, rng)
     peer = factory.create_component_environment(**config, warn_deprecated=False)

@@ -55,7 +55,9 @@ def test_a_move_onto_a_barred_cell_does_not_happen(masked):
         _, after, *_ = env.step(jax.random.key(0), state, action, params)
         np.testing.assert_array_equal(after.agent.position, there)
         assert after.step_count == 1
-    np.testing.assert_array_equal(env.motion.mask(at, env.arena, params), [False, True, False, True])
+    np.testing.assert_array_equal(
+        env.motion.mask(at, env.arena, params), [False, True, False, True]
+    )
 
 
 def test_starts_are_on_free_cells(masked):

@@ -38,16 +38,16 @@ def place(at):
     return tuple(float(x) for x in at.position)
 
 
-@pytest.mark.parametrize(("action", "place_after"), list(enumerate([(5, 7), (6, 6), (5, 5), (4, 6)])))
+@pytest.mark.parametrize(
+    ("action", "place_after"), list(enumerate([(5, 7), (6, 6), (5, 5), (4, 6)]))
+)
 def test_four_moves_are_up_right_down_left(params, action, place_after):
     assert place(move(Moves(), agent(5, 6), action, params)) == place_after
 
 
 @pytest.mark.parametrize(
     ("action", "step"),
-    list(
-        enumerate([(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1), (0, 0)])
-    ),
+    list(enumerate([(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1), (0, 0)])),
 )
 def test_nine_moves_are_clockwise_from_up_then_stay(params, action, step):
     moved = move(Moves(NINE), agent(5, 6), action, params)

@@ -149,7 +149,7 @@ def test_numbers_out_of_range_are_named(overrides, message):
 
 
 def test_a_negative_penalty_is_refused():
-    with pytest.raises(ValidationError, match="reward.penalty"):
+    with pytest.raises(ValidationError, match=r"reward\.penalty"):
         plumejax.make(
             "PlumeSearchLocal-v0",
             grid_size=GRID,

@@ -1,0 +1,152 @@
+"""tests/cli/test_cli: the command line end to end, on a small task and few steps."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import orbax.checkpoint as ocp
+import pytest
+from matplotlib.image import imread
+
+from plumejax.cli import main
+
+SMALL = ["--set", "plume.sigma=6", "ending.radius=8", "max_steps=40", "--num-envs", "8"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The run directory of a short training."""
+    out = tmp_path_factory.mktemp("cli") / "run"
+    assert main(["train", "--steps", "2000", "--seed", "3", "--out", str(out), *SMALL]) == 0
+    return out
+
+
+def test_train_leaves_a_whole_run_directory(run):
+    names = {path.name for path in run.iterdir()}
+    assert names == {
+        "config.json",
+        "metrics.jsonl",
+        "checkpoints",
+        "evaluation.json",
+        "trajectories.png",
+    }
+    config = json.loads((run / "config.json").read_text())
+    assert (config["task"], config["seed"]) == ("PlumeSearchLocal-v0", 3)
+    assert config["settings"]["plume.sigma"] == 6
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [row["update"] for row in rows] == list(range(1, config["updates"] + 1))
+    assert rows[-1]["steps"] == config["updates"] * 8 * config["shapes"]["num_steps"] >= 2000
+    assert imread(run / "trajectories.png").std() > 0.05  # not an empty sheet
+
+
+def test_evaluation_is_on_the_task_as_defined_beside_two_baselines(run):
+    report = json.loads((run / "evaluation.json").read_text())
+    assert report["max_steps"] == 40
+    assert report["radius_cells"] == 8
+    assert set(report["scores"]) == {"trained", "random", "gradient following"}
+    for row in report["scores"].values():
+        assert row["episodes"] == 1000
+        assert row["mean_return"] == pytest.approx(row["success"])  # the sparse reward
+        assert row["success_low"] <= row["success"] <= row["success_high"]
+
+
+def test_evaluate_repeats_the_evaluation_of_a_run(run, capsys):
+    before = (run / "evaluation.json").read_text()
+    assert main(["evaluate", str(run)]) == 0
+    assert (run / "evaluation.json").read_text() == before
+    shown = capsys.readouterr().out
+    assert "gradient following" in shown
+    assert "at most 40 steps" in shown
+
+
+def test_list_and_help(capsys):
+    assert main(["list"]) == 0
+    assert "Recorded-v0" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    for option in ("--seed", "--steps", "--num-envs", "--out", "--resume", "--data"):
+        assert option in shown
+
+
+BAD = {
+    "task": (["train", "PlumeSearch-v9"], "PlumeSearch-v9"),
+    "number": (["train", "--set", "plume.sigma=-1"], "plume.sigma"),
+    "path": (["train", "--set", "plume.sgma=1"], "Did you mean"),
+    "setting": (["train", "--set", "plume.sigma"], "PATH=NUMBER"),
+    "seed": (["train", "--seed", "-1"], "--seed"),
+    "steps": (["train", "--steps", "0"], "--steps"),
+    "lanes": (["train", "--num-envs", "6"], "num_minibatches"),
+    "no data": (["train", "Recorded-v0"], "--data"),
+    "data": (["train", "Recorded-v0", "--data", "nowhere.npz"], "nowhere.npz"),
+    "superfluous data": (["train", "--data", "nowhere.npz"], "--data"),
+    "run": (["evaluate", "nowhere"], "config.json"),
+    "resume": (["train", "--resume", "nowhere"], "config.json"),
+    "resume with more": (["train", "--resume", "nowhere", "--seed", "2"], "alone"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_clear_error_and_leaves_nothing(case, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments, message = BAD[case]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error:")
+    assert message in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_directory_in_use_is_refused(run, capsys):
+    assert main(["train", "--out", str(run)]) == 2
+    assert "new or empty" in capsys.readouterr().err
+
+
+def _numbers(run):
+    directory = (run / "checkpoints").resolve()
+    with ocp.CheckpointManager(directory) as manager:
+        step = manager.latest_step()
+        args = ocp.args.Composite(training=ocp.args.StandardRestore())
+        return step, manager.restore(step, args=args).training
+
+
+@pytest.mark.slow
+def test_interrupted_training_resumes_to_where_it_would_have_ended(tmp_path):
+    steps = ["--steps", "60000", *SMALL]
+    command = [sys.executable, "-c", "from plumejax.cli import main; raise SystemExit(main())"]
+    # The three processes compile the same programs.
+    env = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled")}
+    cut, whole = tmp_path / "cut", tmp_path / "whole"
+    process = subprocess.Popen(
+        [*command, "train", "--out", str(cut), *steps], env=env, stdout=subprocess.PIPE, text=True
+    )
+    metrics = cut / "metrics.jsonl"
+    while process.poll() is None and not (metrics.is_file() and metrics.stat().st_size):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    shown, _ = process.communicate()
+    assert process.returncode == 130, shown
+    assert f"--resume {cut}" in shown
+    updates = json.loads((cut / "config.json").read_text())["updates"]
+    assert 0 < _numbers(cut)[0] < updates
+    for arguments in (["--resume", str(cut)], ["--out", str(whole), *steps]):
+        subprocess.run([*command, "train", *arguments], env=env, check=True, capture_output=True)
+    (a_step, a), (b_step, b) = _numbers(cut), _numbers(whole)
+    assert a_step == b_step == updates
+    import jax
+
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_array_equal(x, y)
+    rows = [
+        [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        for run in (cut, whole)
+    ]
+    for row in rows[0] + rows[1]:
+        del row["steps_per_second"]
+    assert rows[0] == rows[1]
+    assert (cut / "evaluation.json").read_text() == (whole / "evaluation.json").read_text()

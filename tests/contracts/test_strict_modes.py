@@ -1,0 +1,85 @@
+"""tests/contracts/test_strict_modes: one pass under each of JAX's strict modes, and with x64 on."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import plumejax
+from plumejax.base.batch import Batch
+from plumejax.search.motion import RunAndTumble
+
+
+@pytest.fixture(scope="module")
+def tumbling():
+    """`(env, params)` that draws in its resets and in its steps."""
+    overrides = {"plume.sigma": 3.0, "ending.radius": 2.0, "max_steps": 2}
+    return plumejax.make(
+        "PlumeSearchLocal-v0", grid_size=(16, 12), motion=RunAndTumble(), overrides=overrides
+    )
+
+
+def one_pass(env, params):
+    """Resets, steps and a reset within a step, of a batch."""
+    batch = Batch(env, 2)
+    keys = jax.random.split(jax.random.key(0), 4)
+    observation, state = batch.reset(keys[0], params)
+    for key in keys[1:]:
+        observation, state, *_ = batch.step(key, state, jnp.zeros(2, jnp.int32), params)
+    assert (state.step_count == 1).all()
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(observation))
+
+
+def test_no_key_is_used_twice(tumbling):
+    with jax.debug_key_reuse(True):
+        one_pass(*tumbling)
+        # The check is alive: the same key, used twice.
+        with pytest.raises(jax.errors.KeyReuseError):
+            jax.jit(lambda key: jax.random.uniform(key) + jax.random.normal(key)).trace(
+                jax.random.key(0)
+            )
+
+
+def test_no_nan_is_made_on_the_way(full):
+    with jax.debug_nans(True):
+        env, params = full
+        one_pass(env, params.replace(max_steps=np.int32(2)))
+        with pytest.raises(FloatingPointError):
+            jnp.zeros(()) / jnp.zeros(())
+
+
+def test_no_tracer_leaks(local):
+    env, params = local
+    with jax.checking_leaks():
+        one_pass(env, params.replace(max_steps=np.int32(2)))
+
+
+def test_the_suite_passes_with_x64_on():
+    script = """
+import jax, jax.numpy as jnp
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+import plumejax
+from plumejax import testing
+assert jnp.zeros(()).dtype == jnp.float64
+from plumejax.search.motion import RunAndTumble
+env, params = plumejax.make(
+    "PlumeSearch-v0",
+    grid_size=(16, 12),
+    motion=RunAndTumble(),
+    overrides={"plume.sigma": 3.0, "ending.radius": 2.0},
+)
+testing.check_task(env, params, steps=3)
+_, state = env.reset(jax.random.key(0), params)
+wide = {x.dtype for x in jax.tree.leaves(state)} & {jnp.dtype("float64"), jnp.dtype("int64")}
+assert not wide, wide
+"""
+    environ = {**os.environ, "JAX_ENABLE_X64": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environ
+    )
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,77 @@
+"""tests/learning/test_checkpoints: what is restored goes on exactly as what was saved."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+from plumejax.base.errors import ValidationError
+from plumejax.learning.checkpoints import describe, require_same, restore, save, versions
+from plumejax.learning.ppo import Hyperparameters, Shapes, continue_training, ppo
+from plumejax.search.rewards import with_progress_reward
+
+SHAPES = Shapes(num_envs=8, num_steps=8, num_minibatches=2, num_epochs=1, hidden=(8,))
+
+
+@pytest.fixture(scope="module")
+def saved(local, tmp_path_factory):
+    env, params = with_progress_reward(*local)
+    algorithm = ppo(env, params, SHAPES)
+    go_on = jax.jit(partial(continue_training, algorithm, updates=2))
+    begin = jax.jit(algorithm.init)(jax.random.key(5), params)
+    training, _ = go_on(begin, params, Hyperparameters())
+    directory = tmp_path_factory.mktemp("run") / "checkpoints"
+    save(directory, training, "a-task", params)
+    return algorithm, params, go_on, training, directory
+
+
+def _numbers(training):
+    training = training._replace(key=jax.random.key_data(training.key))
+    return jax.tree.leaves(training)
+
+
+def test_restored_training_is_whole_and_goes_on_bit_for_bit(saved):
+    algorithm, params, go_on, training, directory = saved
+    like = jax.eval_shape(algorithm.init, jax.random.key(0), params)
+    restored, numbers = restore(directory, like, "a-task")
+    require_same(numbers, params)
+    pairs = [
+        (training, restored),
+        tuple(go_on(t, params, Hyperparameters())[0] for t in (training, restored)),
+    ]
+    for one, other in pairs:
+        for a, b in zip(_numbers(one), _numbers(other), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+
+
+def test_another_task_is_refused(saved):
+    _, _, _, training, directory = saved
+    with pytest.raises(ValidationError, match="a-task"):
+        restore(directory, training, "another-task")
+
+
+def test_other_numbers_are_named(saved):
+    _, params, _, _, _ = saved
+    other = params.replace(plume=params.plume.replace(sigma=np.float32(9.0)))
+    with pytest.raises(ValidationError, match=r"plume\.sigma"):
+        require_same(describe(params), other)
+
+
+def test_another_network_is_refused(saved, local):
+    _, params, _, _, directory = saved
+    env, params = with_progress_reward(*local)
+    wider = ppo(env, params, Shapes(num_envs=8, num_minibatches=2, hidden=(16,)))
+    like = jax.eval_shape(wider.init, jax.random.key(0), params)
+    with pytest.raises(ValidationError, match="another network"):
+        restore(directory, like, "a-task")
+
+
+def test_no_checkpoint_is_one_clear_error(saved, tmp_path):
+    with pytest.raises(ValidationError, match="a folder with a checkpoint"):
+        restore(tmp_path / "nothing", saved[3], "a-task")
+
+
+def test_versions_name_what_a_result_depends_on():
+    assert versions()["jax"] == jax.__version__

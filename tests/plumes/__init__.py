@@ -1,0 +1,1 @@
+"""tests/plumes: each plume model against its theory."""
