@@ -12,6 +12,7 @@ from plumejax.version import __version__
 if TYPE_CHECKING:
     from plumejax.adapters.gymnasium import EnvironmentConfig, PlumeEnv, PlumeSearchEnv
     from plumejax.adapters.gymnasium_vector import PlumeSearchVectorEnv
+    from plumejax.learning.runs import load_agent
 
 __all__ = [
     "EnvironmentConfig",
@@ -20,6 +21,7 @@ __all__ = [
     "PlumeSearchVectorEnv",
     "Task",
     "__version__",
+    "load_agent",
     "make",
     "register",
     "registered_tasks",
@@ -31,6 +33,7 @@ _LAZY = {
     "PlumeEnv": "plumejax.adapters.gymnasium",
     "PlumeSearchEnv": "plumejax.adapters.gymnasium",
     "PlumeSearchVectorEnv": "plumejax.adapters.gymnasium_vector",
+    "load_agent": "plumejax.learning.runs",
 }
 
 

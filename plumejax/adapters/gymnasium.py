@@ -75,6 +75,8 @@ class PlumeSearchEnv(gymnasium.Env):
         strict: bool = False,
         task: str | None = None,
     ) -> None:
+        # Its own: Gymnasium's vector environments write into it.
+        self.metadata = dict(self.metadata)
         episodes.require_render_mode(render_mode, self.metadata["render_modes"])
         self._core, params = compose(
             task=task,

@@ -1,16 +1,13 @@
 """cli/evaluate: `plumejax evaluate RUN_DIR`, a trained agent on fresh episodes."""
 
-from dataclasses import replace
 from pathlib import Path
 
-import jax
 import tyro
 from rich.console import Console
 
 from plumejax.base.errors import require
-from plumejax.cli.runs import CHECKPOINTS, make_task, make_training, read_config
 from plumejax.cli.scoring import report
-from plumejax.learning.checkpoints import require_same, restore
+from plumejax.learning.runs import load_agent, read_config
 
 
 def evaluate(
@@ -31,16 +28,9 @@ def evaluate(
         data: another recording to evaluate on, or where that of the run lies now.
     """
     require(episodes > 0, "--episodes", episodes, "> 0")
-    console = Console()
+    require(seed is None or 0 <= seed < 2**31, "--seed", seed, "0 <= seed < 2**31")
     config = read_config(run_dir)
-    if data is not None:
-        config = replace(config, data=str(data))
-    algorithm, training_params = make_training(config)
-    env, params = make_task(config)
-    like = jax.eval_shape(algorithm.init, jax.random.key(0), training_params)
-    training, saved = restore(run_dir / CHECKPOINTS, like, config.task)
-    if data is None:
-        require_same(saved, training_params)
+    agent, env, params = load_agent(run_dir, data)
     seed = config.seed if seed is None else seed
-    report(console, run_dir, env, params, algorithm.agent(training), config.task, seed, episodes)
+    report(Console(), run_dir, env, params, agent, config.task, seed, episodes)
     return 0

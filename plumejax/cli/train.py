@@ -18,7 +18,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plumejax.base.errors import PlumeError, ValidationError, require
-from plumejax.cli.runs import (
+from plumejax.cli.scoring import report
+from plumejax.learning.checkpoints import require_same, restore, save
+from plumejax.learning.ppo import Hyperparameters, Metrics, Shapes, Training, continue_training
+from plumejax.learning.runs import (
     CHECKPOINTS,
     CONFIG,
     METRICS,
@@ -32,9 +35,6 @@ from plumejax.cli.runs import (
     write_config,
     write_whole,
 )
-from plumejax.cli.scoring import report
-from plumejax.learning.checkpoints import require_same, restore, save
-from plumejax.learning.ppo import Hyperparameters, Metrics, Shapes, Training, continue_training
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
 _UPDATES_PER_CALL = 5

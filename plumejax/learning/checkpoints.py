@@ -34,6 +34,10 @@ def describe(params: Any) -> dict[str, Any]:
     return {path: one(value) for path, value in paths.leaves(params).items()}
 
 
+def _forms(tree: Any) -> list[str]:
+    return [f"{x.dtype}{list(x.shape)}" for x in jax.tree.leaves(tree)]
+
+
 def _manager(directory: Path, create: bool) -> ocp.CheckpointManager:
     options = ocp.CheckpointManagerOptions(
         max_to_keep=2, create=create, enable_async_checkpointing=False
@@ -46,8 +50,13 @@ def save(directory: Path, training: Training, task: str, params: Any) -> None:
 
     Orbax writes beside and renames, so a write that is cut off leaves the earlier ones whole.
     """
-    meta = {"task": task, "params": describe(params), "versions": versions()}
     arrays = training._replace(key=jax.random.key_data(training.key))
+    meta = {
+        "task": task,
+        "params": describe(params),
+        "versions": versions(),
+        "arrays": _forms(arrays),
+    }
     with _manager(directory, create=True) as manager:
         manager.save(
             int(training.update),
@@ -80,14 +89,14 @@ def restore(directory: Path, like: Training, task: str) -> tuple[Training, dict[
         require(step is not None, "checkpoint", str(directory), "a folder with a checkpoint")
         meta = manager.restore(step, args=ocp.args.Composite(meta=ocp.args.JsonRestore())).meta
         require(meta["task"] == task, "task", task, f"{meta['task']!r}, as saved in {directory}")
-        try:
-            arrays = manager.restore(
-                step, args=ocp.args.Composite(training=ocp.args.StandardRestore(abstract))
-            ).training
-        except ValueError as error:
+        if meta["arrays"] != _forms(abstract):
             raise ValidationError(
-                f"the checkpoint in {directory} is of another network or number of lanes: {error}"
-            ) from error
+                f"the checkpoint in {directory} is of another network or number of lanes: its"
+                f" arrays are {meta['arrays']}, not {_forms(abstract)}"
+            )
+        arrays = manager.restore(
+            step, args=ocp.args.Composite(training=ocp.args.StandardRestore(abstract))
+        ).training
     return arrays._replace(key=jax.random.wrap_key_data(arrays.key)), meta["params"]
 
 

@@ -12,7 +12,10 @@ import orbax.checkpoint as ocp
 import pytest
 from matplotlib.image import imread
 
+import plumejax
 from plumejax.cli import main
+from plumejax.cli.scoring import evaluation_key
+from plumejax.evaluation.episodes import play
 
 SMALL = ["--set", "plume.sigma=6", "ending.radius=8", "max_steps=40", "--num-envs", "8"]
 
@@ -61,6 +64,14 @@ def test_evaluate_repeats_the_evaluation_of_a_run(run, capsys):
     shown = capsys.readouterr().out
     assert "gradient following" in shown
     assert "at most 40 steps" in shown
+
+
+def test_load_agent_gives_the_policy_that_was_scored(run):
+    agent, env, params = plumejax.load_agent(run)
+    assert int(params.max_steps) == 40
+    outcomes = play(env, agent, evaluation_key(3), params, 1000)
+    scores = json.loads((run / "evaluation.json").read_text())["scores"]
+    assert int(outcomes.found.sum()) == scores["trained"]["found"]
 
 
 def test_list_and_help(capsys):

@@ -29,6 +29,7 @@ ORDER = [
     {"adapters", "testing"},
     {"serving"},
     {"cli"},
+    {"__main__"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -95,6 +96,7 @@ def test_the_first_line_names_the_room(root, path):
     else:
         # A test may name its room alone: "viewing: ..." for tests/viewing/test_frames.
         rooms = {f"{root.name}/{name}", str(name), str(name.parent)} - {"."}
+        rooms = rooms if name.parts else {root.name}
     line = path.read_text().partition("\n")[0]
     named = line.removeprefix('"""').partition(": ")[0]
     assert line.startswith('"""'), f"{path} begins with {line!r}, not with a docstring"

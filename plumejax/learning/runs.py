@@ -1,4 +1,4 @@
-"""cli/runs: a run directory: its files, and how each is written whole or not at all."""
+"""learning/runs: a training on disk: what it is a function of, its files, its agent."""
 
 import json
 import os
@@ -6,9 +6,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from plumejax.base.errors import ValidationError, require
 from plumejax.base.registry import find, make
-from plumejax.learning.checkpoints import versions
+from plumejax.learning.agent import Agent
+from plumejax.learning.checkpoints import require_same, restore, versions
 from plumejax.learning.ppo import PPO, Hyperparameters, Shapes, ppo
 from plumejax.search.rewards import with_progress_reward
 
@@ -90,6 +93,28 @@ def make_training(config: RunConfig) -> tuple[PPO, Any]:
     """`(algorithm, params)` that the run trains with: the task, paid for progress."""
     env, params = with_progress_reward(*make_task(config))
     return ppo(env, params, config.shapes), params
+
+
+def load_agent(run: str | Path, data: str | Path | None = None) -> tuple[Agent, Any, Any]:
+    """`(agent, env, params)`: the newest policy of a run directory, and its task as defined.
+
+    Args:
+      run: what `plumejax train` wrote.
+      data: another recording to have the task on; by default that of the run, unchanged.
+
+    Raises:
+      ValidationError: no run or checkpoint is there, or the data are no longer what they were.
+    """
+    directory = Path(run)
+    config = read_config(directory)
+    if data is not None:
+        config = replace(config, data=str(data))
+    algorithm, training_params = make_training(config)
+    like = jax.eval_shape(algorithm.init, jax.random.key(0), training_params)
+    training, saved = restore(directory / CHECKPOINTS, like, config.task)
+    if data is None:
+        require_same(saved, training_params)
+    return algorithm.agent(training), *make_task(config)
 
 
 def read_metrics(directory: Path, updates: int) -> list[str]:

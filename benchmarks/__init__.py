@@ -1,0 +1,1 @@
+"""benchmarks: the commands behind every number of the README."""

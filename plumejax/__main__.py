@@ -1,0 +1,5 @@
+"""__main__: `python -m plumejax`, the same as the `plumejax` command."""
+
+from plumejax.cli import main
+
+raise SystemExit(main())
