@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code: 0 done, 2 bad input, 130 interrupted."""
+    """Run the command line. The exit code: 0 done, 2 an error that was named, 130 interrupted."""
     from rich.console import Console
+    from rich.text import Text
     from tyro.extras import SubcommandApp
 
     from plumejax.base.errors import PlumeError
@@ -26,5 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             args=args,
         )
     except PlumeError as error:
-        Console(stderr=True, soft_wrap=True).print(f"[bold red]error:[/] {error}", highlight=False)
+        # As text: what a message quotes in brackets is no markup.
+        shown = Text.assemble(("error:", "bold red"), f" {error}")
+        Console(stderr=True, soft_wrap=True).print(shown, highlight=False)
         return 2
+    except KeyboardInterrupt:
+        Console(stderr=True).print("interrupted")
+        return 130

@@ -38,7 +38,7 @@ from plumejax.learning.runs import (
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
 _UPDATES_PER_CALL = 5
-_TASK, _STEPS = "PlumeSearchLocal-v0", 1_000_000
+_TASK, _STEPS = "PlumeSearchLocal-v0", 1_500_000
 
 
 def train(
