@@ -1,11 +1,13 @@
 """tests/conftest: strict JAX modes for every test, and the few tasks that they share."""
 
+import json
 import os
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import jax
+import numpy as np
 import pytest
 
 import plumejax
@@ -27,3 +29,54 @@ def full():
 
 
 SMALL = {"plume.sigma": 3.0, "ending.radius": 2.0, "max_steps": 40}
+
+RECORDED_SOURCE = (0.9, 0.7, 0.5)
+"""Where the source of a made-up recording is, x, y, z in m."""
+
+NEAR = {"ending.radius": 1.0, "start.min_distance": 2.0}
+"""For the made-up room, which is smaller than the 3 m that `Recorded-v0` keeps from the source."""
+
+
+@pytest.fixture(scope="session")
+def write_recording():
+    """The function that writes a made-up filament recording into a folder."""
+    return _write_recording
+
+
+@pytest.fixture(scope="session")
+def recording(tmp_path_factory):
+    """Path of a made-up filament recording."""
+    return _write_recording(tmp_path_factory.mktemp("recording"))
+
+
+@pytest.fixture(scope="session")
+def recorded_choices(recording):
+    """The choices and the numbers that make `Recorded-v0` of it: `(static, overrides)`."""
+    return {"data": recording, "source": RECORDED_SOURCE, "frames": (1, 5)}, NEAR
+
+
+def _write_recording(
+    folder, *, frames=6, name="made_up", seed=0, arrays=None, occupancy=None, header=None
+):
+    """Write a recording of a 1.6 x 1.2 x 1.0 m room in cells of 0.2 m; its path."""
+    rng = np.random.default_rng(seed)
+    counts = np.arange(1, frames + 1) * 3
+    n = int(counts.sum())
+    filaments = np.column_stack(
+        [np.asarray(RECORDED_SOURCE) + rng.normal(0, 0.25, (n, 3)), rng.uniform(10.0, 40.0, n)]
+    ).astype(np.float32)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    cells = np.zeros((5, 8, 6), np.uint8)  # z, x, y
+    cells[:, 0] = 1
+    cells[2, 4, 5] = 2
+    path = folder / f"{name}.npz"
+    np.savez(path, **({"filaments": filaments, "offsets": offsets} | (arrays or {})))
+    np.savez(folder / f"{name}_occupancy.npz", occupancy=cells if occupancy is None else occupancy)
+    place = {
+        "env_min": [0.0, 0.0, 0.0],
+        "env_max": [1.6, 1.2, 1.0],
+        "num_cells": [8, 6, 5],
+        "cell_size": 0.2,
+    }
+    (folder / f"{name}_occupancy.txt").write_text(json.dumps(place | (header or {})))
+    return path

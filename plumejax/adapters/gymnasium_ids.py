@@ -6,14 +6,15 @@ from plumejax.base.registry import registered_tasks
 
 
 def register_all() -> None:
-    """Register each task that needs no choice as `plumejax/<id>`; known ids are left alone.
+    """Register each task as `plumejax/<id>`; known ids are left alone.
 
     `gymnasium.make` then gives a `PlumeSearchEnv`, `gymnasium.make_vec` a `PlumeSearchVectorEnv`;
-    both take the keyword arguments of these classes.
+    both take the keyword arguments of these classes. What a task needs goes into the config:
+    `gymnasium.make("plumejax/Recorded-v0", config={"static": {"data": PATH}})`.
     """
     for task in registered_tasks().values():
         name = f"plumejax/{task.id}"
-        if not task.needs and name not in gymnasium.registry:
+        if name not in gymnasium.registry:
             gymnasium.register(
                 name,
                 entry_point="plumejax.adapters.gymnasium:PlumeSearchEnv",

@@ -66,7 +66,8 @@ def make(
     task = find(task_id)
     missing = [name for name in task.needs if name not in static]
     if missing:
-        raise ValidationError(f"{task_id} needs {', '.join(missing)}: make({task_id!r}, data=PATH)")
+        shown = ", ".join(f"{name}=..." for name in missing)
+        raise ValidationError(f"{task_id} needs {', '.join(missing)}: make({task_id!r}, {shown})")
     try:
         env, params = task.factory(**static)
     except TypeError as error:

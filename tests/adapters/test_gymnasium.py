@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 
 import gymnasium
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import struct
+from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import RecordEpisodeStatistics
 
 import plumejax
@@ -227,9 +229,21 @@ def test_oriented_motion_turns():
 # ---- registration ----
 
 
-def test_every_task_without_needs_is_known_to_gymnasium():
+def test_every_task_is_known_to_gymnasium():
     for task in plumejax.registered_tasks().values():
-        assert (f"plumejax/{task.id}" in gymnasium.registry) == (not task.needs)
+        assert f"plumejax/{task.id}" in gymnasium.registry
+
+
+def test_recorded_gas_takes_its_data_from_the_config(recorded_choices):
+    static, overrides = recorded_choices
+    config = {"static": static, "overrides": overrides}
+    for mode in ("rgb_array", None):
+        env = gymnasium.make("plumejax/Recorded-v0", config=config, render_mode=mode).unwrapped
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            check_env(env, skip_render_check=mode is None)
+    with pytest.raises(ValidationError, match="needs data"):
+        gymnasium.make("plumejax/Recorded-v0")
 
 
 def test_make_takes_the_arguments_of_the_class():

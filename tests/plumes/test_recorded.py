@@ -1,6 +1,5 @@
 """tests/plumes/test_recorded: recorded gas: the reader, the slice, the loop, and bad data."""
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -13,27 +12,16 @@ import plumejax
 from plumejax.base.errors import ValidationError
 from plumejax.plumes.recorded import RecordedPlume, read_filaments
 
-_spec = importlib.util.spec_from_file_location(
-    "recordings", Path(__file__).with_name("recordings.py")
-)
-recordings = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(recordings)
+REAL = Path(__file__).parents[3] / "shared" / "data" / "gaden" / "warehouse_empty_001.npz"
+"""The GSL-Bench recording beside a checkout; tests on it skip where it is absent."""
+
+SOURCE = (0.9, 0.7, 0.5)
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    return recordings.write(tmp_path_factory.mktemp("recording"))
-
-
-@pytest.fixture(scope="module")
-def task(path):
-    return plumejax.make(
-        "Recorded-v0",
-        data=path,
-        source=recordings.SOURCE,
-        frames=(1, 5),
-        overrides={**NEARER, "max_steps": 30},
-    )
+def task(recorded_choices):
+    choices, near = recorded_choices
+    return plumejax.make("Recorded-v0", overrides={**near, "max_steps": 30}, **choices)
 
 
 def _ppm(filaments, point):
@@ -44,8 +32,8 @@ def _ppm(filaments, point):
     return 1e6 / 4.0894632701667424e-05 * np.sum(moles * np.exp(-(d**2).sum(1) / (2 * sigma**2)))
 
 
-def test_slice_is_the_published_formula_at_the_cells_centres(path):
-    recording = read_filaments(path, recordings.SOURCE)
+def test_slice_is_the_published_formula_at_the_cells_centres(recording):
+    recording = read_filaments(recording, SOURCE)
     pictures = recording.slice(range(1, 6))
     assert pictures.shape == (5, 6, 8)
     for frame, x, y in [(1, 0, 0), (3, 4, 3), (5, 7, 5)]:
@@ -54,8 +42,8 @@ def test_slice_is_the_published_formula_at_the_cells_centres(path):
         assert pictures[frame - 1, y, x] == pytest.approx(want, rel=1e-6)
 
 
-def test_room_is_that_at_the_sources_height(path):
-    recording = read_filaments(path, recordings.SOURCE)
+def test_room_is_that_at_the_sources_height(recording):
+    recording = read_filaments(recording, SOURCE)
     assert recording.level == 2
     np.testing.assert_allclose(recording.source_cell(), [4.0, 3.0], atol=1e-5)
     free = recording.free()
@@ -84,19 +72,15 @@ def test_frames_play_in_a_loop_from_a_uniform_phase():
     assert not air.wind.any()
 
 
-def test_task_is_what_the_recording_defines(task, path):
+def test_task_is_what_the_recording_defines(task, recorded_choices):
     env, params = task
+    choices, near = recorded_choices
     np.testing.assert_allclose(params.plume.source, [4.0, 3.0], atol=1e-5)
-    choices = {"data": path, "source": recordings.SOURCE, "frames": (1, 5)}
-    # The made-up room is smaller than the 3 m that the task keeps from the source.
-    plain, numbers = plumejax.make("Recorded-v0", overrides=NEARER, **choices)
+    plain, numbers = plumejax.make("Recorded-v0", overrides=near, **choices)
     assert plain == env
     assert int(numbers.max_steps) == 600
     with pytest.raises(ValidationError, match="no cell is left"):
         plumejax.make("Recorded-v0", **choices)
-
-
-NEARER = {"ending.radius": 1.0, "start.min_distance": 2.0}
 
 
 def test_starts_are_free_cells_far_enough_and_walls_stay_closed(task):
@@ -132,14 +116,14 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_data_is_one_clear_error(case, tmp_path):
+def test_bad_data_is_one_clear_error(case, tmp_path, write_recording):
     change, message = BAD[case]
     arrays = change if isinstance(change, dict) else None
     if case == "names":
-        path = recordings.write(tmp_path)
+        path = write_recording(tmp_path)
         np.savez(path, puffs=np.ones((3, 4)), offsets=np.asarray([0, 3]))
     else:
-        path = recordings.write(tmp_path, arrays=arrays)
+        path = write_recording(tmp_path, arrays=arrays)
     if case == "missing":
         path = tmp_path / "nothing.npz"
     if change in ("nan", "sigma"):
@@ -148,10 +132,10 @@ def test_bad_data_is_one_clear_error(case, tmp_path):
         filaments[7, 3 if change == "sigma" else 1] = -1.0 if change == "sigma" else np.nan
         np.savez(path, filaments=filaments, offsets=offsets)
     with pytest.raises(ValidationError, match=message):
-        plumejax.make("Recorded-v0", data=path, source=recordings.SOURCE, frames=(0, 5))
+        plumejax.make("Recorded-v0", data=path, source=SOURCE, frames=(0, 5))
 
 
-def test_what_is_no_archive_or_has_no_room_beside_it_is_refused(tmp_path):
+def test_what_is_no_archive_or_has_no_room_beside_it_is_refused(tmp_path, write_recording):
     text = tmp_path / "text.npz"
     text.write_text("no archive")
     with pytest.raises(ValidationError, match="not a NumPy archive"):
@@ -161,36 +145,36 @@ def test_what_is_no_archive_or_has_no_room_beside_it_is_refused(tmp_path):
         np.save(file, np.ones(3))
     with pytest.raises(ValidationError, match="not a NumPy archive"):
         read_filaments(single)
-    path = recordings.write(tmp_path)
+    path = write_recording(tmp_path)
     (tmp_path / "made_up_occupancy.npz").unlink()
     with pytest.raises(ValidationError, match=r"made_up_occupancy\.npz"):
-        read_filaments(path, recordings.SOURCE)
+        read_filaments(path, SOURCE)
 
 
-def test_source_and_frames_are_checked(path, tmp_path):
+def test_source_and_frames_are_checked(recording, tmp_path, write_recording):
     with pytest.raises(ValidationError, match="source"):
-        read_filaments(path)
+        read_filaments(recording)
     with pytest.raises(ValidationError, match="source"):
-        read_filaments(path, (0.9, 7.0, 0.5))
+        read_filaments(recording, (0.9, 7.0, 0.5))
     with pytest.raises(ValidationError, match="frames"):
-        plumejax.make("Recorded-v0", data=path, source=recordings.SOURCE)
+        plumejax.make("Recorded-v0", data=recording, source=SOURCE)
     with pytest.raises(ValidationError, match="data"):
         plumejax.make("Recorded-v0")
-    other = recordings.write(tmp_path, header={"num_cells": [6, 8, 5]})
+    other = write_recording(tmp_path, header={"num_cells": [6, 8, 5]})
     with pytest.raises(ValidationError, match="num_cells"):
-        read_filaments(other, recordings.SOURCE)
+        read_filaments(other, SOURCE)
     json.loads((tmp_path / "made_up_occupancy.txt").read_text())  # the file itself is fine
 
 
-@pytest.mark.skipif(not recordings.REAL.is_file(), reason=f"no recording at {recordings.REAL.name}")
+@pytest.mark.skipif(not REAL.is_file(), reason=f"no recording at {REAL.name}")
 def test_warehouse_recording_gives_the_published_task():
-    env, params = plumejax.make("Recorded-v0", data=recordings.REAL)
+    env, params = plumejax.make("Recorded-v0", data=REAL)
     assert env.plume == RecordedPlume(300, (77, 77))
     assert int(params.max_steps) == 600
     np.testing.assert_allclose(params.plume.source, [25.5, 5.5], atol=1e-4)
     assert float(params.ending.radius) == pytest.approx(5.0)  # 1 m
     assert float(params.start.min_distance) == pytest.approx(15.0)  # 3 m
-    recording = read_filaments(recordings.REAL)
+    recording = read_filaments(REAL)
     part = recording.filaments[recording.offsets[300] : recording.offsets[301]]
     want = _ppm(part, (-0.2 + 0.2 * 30.5, -0.2 + 0.2 * 10.5, 2.0))
     assert np.asarray(params.plume.frames)[100, 10, 30] == pytest.approx(want, rel=1e-5)

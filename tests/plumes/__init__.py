@@ -1,1 +1,0 @@
-"""tests/plumes: each plume model against its theory."""
