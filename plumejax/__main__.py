@@ -1,5 +1,5 @@
 """__main__: `python -m plumejax`, the same as the `plumejax` command."""
 
-from plumejax.cli import main
+from plumejax.cli import command
 
-raise SystemExit(main())
+command()

@@ -35,7 +35,7 @@ def override(tree: Tree, values: Mapping[str, Any]) -> Tree:
     known = leaves(tree)
     for path, value in values.items():
         if path not in known:
-            near = difflib.get_close_matches(path, known, n=1)
+            near = difflib.get_close_matches(str(path), known, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             names = ", ".join(known)
             raise ValidationError(f"{path!r} names no number of this task.{hint} It has: {names}")
@@ -55,7 +55,8 @@ def _fit(path: str, value: Any, old: Any) -> np.ndarray:
     old = np.asarray(old)
     try:
         new = np.asarray(value)
-        fitted = new.astype(old.dtype)
+        with np.errstate(all="ignore"):  # what does not fit is refused below
+            fitted = new.astype(old.dtype)
     except (TypeError, ValueError):
         raise ValidationError(f"{path} = {value!r} is not a number of dtype {old.dtype}") from None
     kinds = "b" if old.dtype.kind == "b" else "iuf"
@@ -65,5 +66,5 @@ def _fit(path: str, value: Any, old: Any) -> np.ndarray:
             f" and shape {old.shape}"
         )
     if old.dtype.kind in "iu" and not np.array_equal(fitted, new):
-        raise ValidationError(f"{path} = {value!r} is not a whole number")
+        raise ValidationError(f"{path} = {value!r} is not a whole number that {old.dtype} holds")
     return fitted

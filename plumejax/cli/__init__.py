@@ -1,5 +1,6 @@
 """cli: the `plumejax` command; one module a verb."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -31,6 +32,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shown = Text.assemble(("error:", "bold red"), f" {error}")
         Console(stderr=True, soft_wrap=True).print(shown, highlight=False)
         return 2
+    except OSError as error:
+        Console(stderr=True, soft_wrap=True).print(Text(f"error: {error}"), highlight=False)
+        return 2
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted")
         return 130
+
+
+def command() -> None:
+    """The `plumejax` command: `main`, and out."""
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if code == 130:
+        # XLA's threads may still run what was interrupted, and crash in an orderly exit.
+        os._exit(code)
+    raise SystemExit(code)

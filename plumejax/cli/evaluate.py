@@ -19,7 +19,8 @@ def evaluate(
 ) -> int:
     """Evaluate the newest checkpoint of a run beside its baselines.
 
-    Writes evaluation.json and trajectories.png into the run directory.
+    Writes evaluation.json and trajectories.png into the run directory; for a recording of another
+    name than the run's, evaluation-NAME.json and trajectories-NAME.png.
 
     Args:
         run_dir: what `plumejax train` wrote.
@@ -32,5 +33,8 @@ def evaluate(
     config = read_config(run_dir)
     agent, env, params = load_agent(run_dir, data)
     seed = config.seed if seed is None else seed
-    report(Console(), run_dir, env, params, agent, config.task, seed, episodes)
+    used = config.data if data is None else str(data)
+    moved = data is None or config.data is None or data.stem == Path(config.data).stem
+    of = "" if data is None or moved else data.stem
+    report(Console(), run_dir, env, params, agent, config.task, seed, episodes, used, of)
     return 0

@@ -63,19 +63,25 @@ def table(scores: dict[str, Summary], task: str, params: Any) -> Table:
 
 
 def write_scores(
-    directory: Path, scores: dict[str, Summary], task: str, params: Any, seed: int
+    path: Path,
+    scores: dict[str, Summary],
+    task: str,
+    params: Any,
+    seed: int,
+    data: str | None,
 ) -> None:
-    """Write `evaluation.json`."""
+    """Write the scores, and what they are of, to `path` as JSON."""
     rows = {name: _without_nan(asdict(summary)) for name, summary in scores.items()}
     radius = getattr(params.ending, "radius", None)
     report = {
         "task": task,
+        "data": data,
         "seed": seed,
         "max_steps": int(params.max_steps),
         "radius_cells": None if radius is None else float(radius),
         "scores": rows,
     }
-    write_whole(directory / EVALUATION, json.dumps(report, indent=2) + "\n")
+    write_whole(path, json.dumps(report, indent=2) + "\n")
 
 
 def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
@@ -84,9 +90,9 @@ def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def draw(
-    directory: Path, env: Any, params: Any, agent: Any, task: str, seed: int, episodes: int = 16
-) -> Path:
-    """Write `trajectories.png`: some of the scored episodes over the plume of the first."""
+    path: Path, env: Any, params: Any, agent: Any, task: str, seed: int, episodes: int = 16
+) -> None:
+    """Draw some of the scored episodes over the plume of the first into the PNG `path`."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -112,12 +118,10 @@ def draw(
     axes.set_title(
         f"{task}: {episodes} episodes of the trained agent\n(concentration: first episode's start)"
     )
-    path = directory / PICTURE
     beside = path.with_name(f".{path.name}.part")
     figure.savefig(beside, dpi=120, format="png")
     pyplot.close(figure)
     beside.replace(path)
-    return path
 
 
 def report(
@@ -129,12 +133,20 @@ def report(
     task: str,
     seed: int,
     episodes: int,
-) -> dict[str, Summary]:
-    """Score, show the table, and write evaluation and picture into `directory`."""
+    data: str | None,
+    of: str = "",
+) -> None:
+    """Score, show the table, and write evaluation and picture into `directory`.
+
+    `of` is put into the names of the two files.
+    """
     with console.status(f"evaluating {episodes} episodes of each policy"):
         scores = score(env, params, agent, seed, episodes)
     console.print(table(scores, task, params))
-    write_scores(directory, scores, task, params, seed)
+    write_scores(_named(directory / EVALUATION, of), scores, task, params, seed, data)
     with console.status("drawing trajectories"):
-        draw(directory, env, params, agent, task, seed)
-    return scores
+        draw(_named(directory / PICTURE, of), env, params, agent, task, seed)
+
+
+def _named(path: Path, of: str) -> Path:
+    return path.with_stem(f"{path.stem}-{of}") if of else path

@@ -70,9 +70,18 @@ def train(
     """
     console = Console()
     if resume is not None:
-        given = (task, seed, steps, num_envs, out, memory, data, set)
-        plain = (_TASK, 0, _STEPS, None, None, "stack", None, ())
-        require(given == plain, "--resume", str(resume), "alone: a run keeps its own choices")
+        given = {
+            "TASK": task != _TASK,
+            "--seed": seed != 0,
+            "--steps": steps != _STEPS,
+            "--num-envs": num_envs is not None,
+            "--out": out is not None,
+            "--memory": memory != "stack",
+            "--data": data is not None,
+            "--set": set != (),
+        }
+        more = ", ".join(name for name, was in given.items() if was)
+        require(not more, "--resume", f"{resume} with {more}", "alone: a run keeps its choices")
         directory, config = resume, read_config(resume)
     else:
         config = _new_config(task, seed, steps, num_envs, memory, data, set)
@@ -134,7 +143,6 @@ def _run(console: Console, directory: Path, config: RunConfig) -> int:
         highlight=False,
         soft_wrap=True,
     )
-    began = time.perf_counter()
     with console.status("compiling"):
         key = jax.random.key(config.seed)
         checkpoints = directory / CHECKPOINTS
@@ -155,7 +163,6 @@ def _run(console: Console, directory: Path, config: RunConfig) -> int:
         return compiled(training, params, config.hyperparameters)
 
     training, stopped = _loop(console, directory, config, params, step, training)
-    seconds = time.perf_counter() - began
     if stopped:
         console.print(
             f"interrupted after {int(training.update)} of {config.updates} updates; go on with\n"
@@ -164,12 +171,9 @@ def _run(console: Console, directory: Path, config: RunConfig) -> int:
             soft_wrap=True,
         )
         return 130
-    console.print(
-        f"trained in {seconds:.0f} s, compilation included", highlight=False, soft_wrap=True
-    )
     env, task_params = make_task(config)
     agent = algorithm.agent(training)
-    report(console, directory, env, task_params, agent, config.task, config.seed, 1000)
+    report(console, directory, env, task_params, agent, config.task, config.seed, 1000, config.data)
     names = ", ".join(sorted(p.name for p in directory.iterdir() if p.name != CONFIG))
     console.print(f"{directory}: {CONFIG}, {names}", highlight=False, soft_wrap=True)
     return 0

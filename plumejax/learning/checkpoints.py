@@ -87,17 +87,25 @@ def restore(directory: Path, like: Training, task: str) -> tuple[Training, dict[
     with _manager(directory, create=False) as manager:
         step = manager.latest_step()
         require(step is not None, "checkpoint", str(directory), "a folder with a checkpoint")
-        meta = manager.restore(step, args=ocp.args.Composite(meta=ocp.args.JsonRestore())).meta
+        meta = _read(manager, step, meta=ocp.args.JsonRestore()).meta
         require(meta["task"] == task, "task", task, f"{meta['task']!r}, as saved in {directory}")
         if meta["arrays"] != _forms(abstract):
             raise ValidationError(
                 f"the checkpoint in {directory} is of another network or number of lanes: its"
                 f" arrays are {meta['arrays']}, not {_forms(abstract)}"
             )
-        arrays = manager.restore(
-            step, args=ocp.args.Composite(training=ocp.args.StandardRestore(abstract))
-        ).training
+        arrays = _read(manager, step, training=ocp.args.StandardRestore(abstract)).training
     return arrays._replace(key=jax.random.wrap_key_data(arrays.key)), meta["params"]
+
+
+def _read(manager: ocp.CheckpointManager, step: int, **what: Any) -> Any:
+    try:
+        return manager.restore(step, args=ocp.args.Composite(**what))
+    except (ValueError, KeyError, OSError) as error:
+        raise ValidationError(
+            f"the checkpoint of update {step} in {manager.directory} is damaged: remove its folder"
+            f" to use an earlier one ({type(error).__name__}: {str(error)[:200]})"
+        ) from error
 
 
 def require_same(saved: dict[str, Any], params: Any) -> None:

@@ -73,6 +73,7 @@ class Encoder:
       actions: number of discrete actions, or of components of a continuous one.
       bounds: lowest and highest value of each component; None if actions are discrete.
       stack: how many steps are kept, >= 1.
+      changes: whether the change of each reading is shown.
       floor: readings below it count as it, in the unit of the plume.
     """
 
@@ -81,6 +82,7 @@ class Encoder:
     actions: int
     bounds: tuple[tuple[float, ...], tuple[float, ...]] | None
     stack: int
+    changes: bool = True
     floor: float = 1e-15
 
     @property
@@ -92,9 +94,14 @@ class Encoder:
         return sum(n for n, reading in zip(self.sizes, self.readings, strict=True) if reading)
 
     @property
+    def num_changes(self) -> int:
+        """R: the readings whose change is shown."""
+        return self.num_readings if self.changes else 0
+
+    @property
     def num_features(self) -> int:
         """F: the numbers that are normalised."""
-        return sum(self.sizes) + self.num_readings
+        return sum(self.sizes) + self.num_changes
 
     @property
     def num_inputs(self) -> int:
@@ -104,7 +111,7 @@ class Encoder:
     def blank(self) -> Memory:
         """The memory at the start of an episode."""
         return Memory(
-            reading=jnp.zeros(self.num_readings, jnp.float32),
+            reading=jnp.zeros(self.num_changes, jnp.float32),
             action=jnp.zeros(self.actions, jnp.float32),
             recent=jnp.zeros((self.stack, self.num_features + self.actions), jnp.float32),
             started=jnp.asarray(False),
@@ -120,6 +127,8 @@ class Encoder:
             else:
                 plain.append(flat)
         readings = jnp.concatenate(read) if read else jnp.zeros(0, jnp.float32)
+        if not self.changes:
+            return jnp.concatenate([*plain, readings]), jnp.zeros(0, jnp.float32)
         change = jnp.where(memory.started, readings - memory.reading, jnp.zeros_like(readings))
         return jnp.concatenate([*plain, readings, change]), readings
 
@@ -152,12 +161,16 @@ class Encoder:
         """Moments to begin with, from observations leading with N: those at the start."""
         features, _ = jax.vmap(lambda o: self.features(self.blank(), o))(observations)
         # At the start nothing has changed yet: leave the scale of the changes at 1.
-        n = self.num_features - self.num_readings
+        n = self.num_features - self.num_changes
         return Moments(
             count=jnp.asarray(features.shape[0], jnp.float32),
             mean=features.mean(0).at[n:].set(0.0),
             variance=features.var(0).at[n:].set(1.0),
         )
+
+
+MOST_REMEMBERED = 256
+"""Numbers of an observation up to which its past is kept; a whole field is shown as it is now."""
 
 
 def encoder_for(observation_space: Any, action_space: Any, stack: int) -> Encoder:
@@ -167,6 +180,8 @@ def encoder_for(observation_space: Any, action_space: Any, stack: int) -> Encode
       ValidationError: an action space that is neither Discrete nor a Box of one dimension.
     """
     leaves = _leaves(observation_space)
+    sizes = tuple(int(np.prod(leaf.shape)) for leaf in leaves)
+    small = sum(sizes) <= MOST_REMEMBERED
     if isinstance(action_space, Discrete):
         actions, bounds = action_space.n, None
     elif isinstance(action_space, Box) and len(action_space.shape) == 1:
@@ -183,10 +198,11 @@ def encoder_for(observation_space: Any, action_space: Any, stack: int) -> Encode
         )
     return Encoder(
         readings=tuple(_is_reading(leaf) for leaf in leaves),
-        sizes=tuple(int(np.prod(leaf.shape)) for leaf in leaves),
+        sizes=sizes,
         actions=actions,
         bounds=bounds,
-        stack=stack,
+        stack=stack if small else 1,
+        changes=small,
     )
 
 

@@ -53,9 +53,9 @@ class Shapes:
             require(isinstance(value, int) and value > 0, name, value, "an int > 0")
         require(
             self.num_envs % self.num_minibatches == 0,
-            "num_minibatches",
-            self.num_minibatches,
-            f"a divisor of num_envs = {self.num_envs}",
+            "num_envs",
+            self.num_envs,
+            f"a multiple of num_minibatches = {self.num_minibatches}",
         )
         require(self.memory in ("stack", "gru"), "memory", self.memory, "'stack' or 'gru'")
 

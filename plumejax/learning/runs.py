@@ -62,7 +62,7 @@ def read_config(directory: Path) -> RunConfig:
     path = directory / CONFIG
     require(path.is_file(), "run directory", str(directory), f"one that holds {CONFIG}")
     try:
-        stored = json.loads(path.read_text())
+        stored = dict(json.loads(path.read_text()))
         shapes = stored.pop("shapes")
         shapes = Shapes(**{**shapes, "hidden": tuple(shapes["hidden"])})
         hyper = Hyperparameters(**stored.pop("hyperparameters"))

@@ -16,7 +16,7 @@ class GaussianParams(struct.PyTreeNode):
     """Numbers of a `GaussianPlume`.
 
     Attributes:
-      sigma: float32[], width in cells, > 0.
+      sigma: float32[], width in cells, >= 1e-6.
       source: float32[2], x and y in cells.
     """
 
@@ -49,12 +49,12 @@ class GaussianPlume:
         return state
 
     def sample(self, state: jax.Array, positions: jax.Array, params: GaussianParams) -> Air:
-        squared = jnp.sum(jnp.square(positions - state[None]), axis=-1)
-        scale = jnp.float32(-0.5) / jnp.square(jnp.asarray(params.sigma, jnp.float32))
+        widths = (positions - state[None]) / jnp.asarray(params.sigma, jnp.float32)
+        squared = jnp.sum(jnp.square(widths), axis=-1)
         size = jnp.asarray(self.grid_size, jnp.float32)[None]
         half = jnp.float32(0.5)
         inside = jnp.all((positions >= -half) & (positions < size - half), axis=-1)
-        concentration = jnp.where(inside, jnp.exp(squared * scale), jnp.float32(0.0))
+        concentration = jnp.where(inside, jnp.exp(jnp.float32(-0.5) * squared), jnp.float32(0.0))
         return Air(concentration=concentration, wind=jnp.zeros_like(positions))
 
     def sources(self, state: jax.Array, params: GaussianParams) -> jax.Array:
@@ -62,7 +62,8 @@ class GaussianPlume:
 
     def validate(self, params: GaussianParams) -> None:
         """Raise `ValidationError` if a number is not allowed."""
-        require(np.all(np.asarray(params.sigma) > 0), "plume.sigma", params.sigma, "> 0 cells")
+        wide = np.all(np.asarray(params.sigma) >= 1e-6)
+        require(wide, "plume.sigma", params.sigma, ">= 1e-6 cells")
         source, size = np.asarray(params.source), np.asarray(self.grid_size)
         inside = np.all((source >= 0) & (source <= size - 1))
         require(inside, "plume.source", params.source, f"inside the grid {self.grid_size}")

@@ -173,6 +173,7 @@ def read_filaments(
       ValidationError: a file is missing or no archive, an array has another name, shape or kind,
         holds a NaN, or does not fit the others; the message says which and what is expected.
     """
+    require(isinstance(data, str | Path), "data", data, "the path of a file")
     path = Path(data)
     arrays = _load(path, {"filaments": 2, "offsets": 1})
     filaments, offsets = arrays["filaments"], arrays["offsets"]

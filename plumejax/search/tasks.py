@@ -84,7 +84,8 @@ def recorded(
     """
     recording = read_filaments(data, source)
     last = len(recording.offsets) - 2
-    fits = len(frames) == 2 and 0 <= frames[0] <= frames[1] <= last
+    pair = isinstance(frames, tuple | list) and [type(n) for n in frames] == [int, int]
+    fits = pair and 0 <= frames[0] <= frames[1] <= last
     require(fits, "frames", frames, f"(first, last) with 0 <= first <= last <= {last}")
     pictures = recording.slice(range(frames[0], frames[1] + 1))
     grid_size = recording.grid_size
@@ -112,7 +113,9 @@ def recorded(
 
 def _grid(grid_size: Any) -> tuple[int, int]:
     try:
-        good = len(grid_size) == 2 and all(int(n) == n and n > 0 for n in grid_size)
+        good = len(grid_size) == 2 and all(
+            not isinstance(n, bool) and int(n) == n and n > 0 for n in grid_size
+        )
     except (TypeError, ValueError):
         good = False
     require(good, "grid_size", grid_size, "(width, height), two ints > 0")

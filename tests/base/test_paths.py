@@ -37,6 +37,8 @@ def test_override_keeps_dtype_and_leaves_the_original(local):
     ("path", "value", "message"),
     [
         ("plume.sigmma", 1.0, "Did you mean 'plume.sigma'"),
+        (1, 2.0, "names no number"),
+        ("max_steps", 2**40, "that int32 holds"),
         ("plume", 1.0, "names no number"),
         ("", 1.0, "names no number"),
         ("plume.sigma", (1.0, 2.0), "shape"),

@@ -96,6 +96,7 @@ BAD = {
     "no data": (["train", "Recorded-v0"], "--data"),
     "data": (["train", "Recorded-v0", "--data", "nowhere.npz"], "nowhere.npz"),
     "superfluous data": (["train", "--data", "nowhere.npz"], "--data"),
+    "place": (["train", "--out", "/dev/null/run"], "/dev/null/run"),
     "run": (["evaluate", "nowhere"], "config.json"),
     "resume": (["train", "--resume", "nowhere"], "config.json"),
     "resume with more": (["train", "--resume", "nowhere", "--seed", "2"], "alone"),
@@ -129,7 +130,7 @@ def _numbers(run):
 @pytest.mark.slow
 def test_interrupted_training_resumes_to_where_it_would_have_ended(tmp_path):
     steps = ["--steps", "60000", *SMALL]
-    command = [sys.executable, "-c", "from plumejax.cli import main; raise SystemExit(main())"]
+    command = [sys.executable, "-m", "plumejax"]
     # The three processes compile the same programs.
     env = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled")}
     cut, whole = tmp_path / "cut", tmp_path / "whole"

@@ -1,5 +1,6 @@
 """tests/learning/test_checkpoints: what is restored goes on exactly as what was saved."""
 
+import shutil
 from functools import partial
 
 import jax
@@ -75,3 +76,11 @@ def test_no_checkpoint_is_one_clear_error(saved, tmp_path):
 
 def test_versions_name_what_a_result_depends_on():
     assert versions()["jax"] == jax.__version__
+
+
+def test_a_damaged_checkpoint_is_one_clear_error(saved, tmp_path):
+    directory = shutil.copytree(saved[4], tmp_path / "checkpoints")
+    for path in directory.rglob("meta/*"):
+        path.write_text("{")
+    with pytest.raises(ValidationError, match="damaged"):
+        restore(directory, saved[3], "a-task")

@@ -76,3 +76,16 @@ def test_continuous_actions_are_clipped_to_their_bounds():
 def test_an_action_space_that_cannot_be_learned_is_refused():
     with pytest.raises(ValidationError, match="Discrete, or a Box"):
         encoder_for(Box(0.0, 1.0, (1,)), Dict({"a": Discrete(2)}), 1)
+
+
+def test_a_large_observation_is_shown_as_it_is_now():
+    space = Dict({"field": Box(0.0, 1.0, (20, 20)), "wind": Box(-1.0, 1.0, (2,))})
+    encoder = encoder_for(space, Discrete(4), 4)
+    assert encoder.num_inputs == 402 + 4
+    moments = encoder.first_moments(
+        jax.tree.map(lambda x: x[None], space.sample(jax.random.key(0)))
+    )
+    inputs, memory, features = encoder.encode(
+        moments, encoder.blank(), space.sample(jax.random.key(1))
+    )
+    assert (inputs.shape, features.shape, memory.reading.shape) == ((406,), (402,), (0,))

@@ -132,7 +132,7 @@ def test_training_on_progress_changes_the_reward_alone(local):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"plume.sigma": -1.0}, "plume.sigma = -1.0 is not allowed: it must be > 0 cells"),
+        ({"plume.sigma": -1.0}, "plume.sigma = -1.0 is not allowed: it must be >= 1e-6 cells"),
         ({"plume.source": (16, 0)}, r"plume.source .* inside the grid \(16, 12\)"),
         ({"plume.source": (0, -1)}, "plume.source"),
         ({"sensor.saturation": 0.0}, "sensor.saturation"),
