@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
@@ -38,6 +39,11 @@ def _forms(tree: Any) -> list[str]:
     return [f"{x.dtype}{list(x.shape)}" for x in jax.tree.leaves(tree)]
 
 
+def _without_empty(tree: Any) -> Any:
+    """Orbax refuses arrays of size 0, such as the readings of an agent that has none."""
+    return jax.tree.map(lambda x: x if x.size else None, tree)
+
+
 def _manager(directory: Path, create: bool) -> ocp.CheckpointManager:
     options = ocp.CheckpointManagerOptions(
         max_to_keep=2, create=create, enable_async_checkpointing=False
@@ -61,7 +67,8 @@ def save(directory: Path, training: Training, task: str, params: Any) -> None:
         manager.save(
             int(training.update),
             args=ocp.args.Composite(
-                training=ocp.args.StandardSave(arrays), meta=ocp.args.JsonSave(meta)
+                training=ocp.args.StandardSave(_without_empty(arrays)),
+                meta=ocp.args.JsonSave(meta),
             ),
         )
 
@@ -94,7 +101,11 @@ def restore(directory: Path, like: Training, task: str) -> tuple[Training, dict[
                 f"the checkpoint in {directory} is of another network or number of lanes: its"
                 f" arrays are {meta['arrays']}, not {_forms(abstract)}"
             )
-        arrays = _read(manager, step, training=ocp.args.StandardRestore(abstract)).training
+        target = ocp.args.StandardRestore(_without_empty(abstract))
+        stored = _read(manager, step, training=target).training
+        arrays = jax.tree.map(
+            lambda x, y: jnp.zeros(x.shape, x.dtype) if y is None else y, abstract, stored
+        )
     return arrays._replace(key=jax.random.wrap_key_data(arrays.key)), meta["params"]
 
 

@@ -1,6 +1,7 @@
 """tests/learning/test_checkpoints: what is restored goes on exactly as what was saved."""
 
 import shutil
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -45,6 +46,20 @@ def test_restored_training_is_whole_and_goes_on_bit_for_bit(saved):
         for a, b in zip(_numbers(one), _numbers(other), strict=True):
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, b)
+
+
+def test_an_agent_without_readings_is_saved_too(full, tmp_path):
+    env, params = with_progress_reward(*full)
+    # The field is not remembered when it is large; a small one is made to be.
+    algorithm = ppo(env, params, SHAPES)
+    encoder = replace(algorithm.encoder, changes=False)
+    algorithm = replace(algorithm, encoder=encoder)
+    training = jax.jit(algorithm.init)(jax.random.key(0), params)
+    assert training.memory.reading.size == 0
+    save(tmp_path / "checkpoints", training, "a-task", params)
+    restored, _ = restore(tmp_path / "checkpoints", training, "a-task")
+    for a, b in zip(_numbers(training), _numbers(restored), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_another_task_is_refused(saved):
