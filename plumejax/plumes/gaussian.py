@@ -49,12 +49,12 @@ class GaussianPlume:
         return state
 
     def sample(self, state: jax.Array, positions: jax.Array, params: GaussianParams) -> Air:
-        widths = (positions - state[None]) / jnp.asarray(params.sigma, jnp.float32)
-        squared = jnp.sum(jnp.square(widths), axis=-1)
+        squared = jnp.sum(jnp.square(positions - state[None]), axis=-1)
+        scale = jnp.float32(-0.5) / jnp.square(jnp.asarray(params.sigma, jnp.float32))
         size = jnp.asarray(self.grid_size, jnp.float32)[None]
         half = jnp.float32(0.5)
         inside = jnp.all((positions >= -half) & (positions < size - half), axis=-1)
-        concentration = jnp.where(inside, jnp.exp(jnp.float32(-0.5) * squared), jnp.float32(0.0))
+        concentration = jnp.where(inside, jnp.exp(squared * scale), jnp.float32(0.0))
         return Air(concentration=concentration, wind=jnp.zeros_like(positions))
 
     def sources(self, state: jax.Array, params: GaussianParams) -> jax.Array:

@@ -48,7 +48,7 @@ def test_what_a_task_needs_is_asked_for(monkeypatch):
         ("PlumeSearch-v0", {"grid_size": (8, 0)}, "grid_size"),
         ("PlumeSearch-v0", {"grid_size": 8}, "grid_size"),
         ("PlumeSearch-v0", {"overrides": {"plume.sgma": 1.0}}, "plume.sigma"),
-        ("PlumeSearch-v0", {"overrides": {"plume.sigma": 0.0}}, r"plume.sigma.*> 0"),
+        ("PlumeSearch-v0", {"overrides": {"plume.sigma": 0.0}}, r"plume.sigma.*>= 1e-6"),
         ("PlumeSearch-v0", {"overrides": {"plume.sigma": float("nan")}}, "finite"),
         ("PlumeSearch-v0", {"overrides": {"max_steps": 0}}, "max_steps"),
     ],
