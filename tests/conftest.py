@@ -6,6 +6,7 @@ import os
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+import hypothesis
 import jax
 import numpy as np
 import pytest
@@ -14,6 +15,10 @@ import plumejax
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+# An example that compiles takes long, and what takes long says nothing of what is right.
+hypothesis.settings.register_profile("plumejax", deadline=None)
+hypothesis.settings.load_profile("plumejax")
 
 
 @pytest.fixture(scope="session")

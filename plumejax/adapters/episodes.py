@@ -4,7 +4,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,9 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium.utils import seeding
 
+from plumejax.adapters.packing import Arrays, Layout, Packed, pack, unpack
 from plumejax.adapters.spaces import same_space, to_gymnasium
 from plumejax.base import paths
-from plumejax.base.errors import RenderingError, StateError, ValidationError, require
+from plumejax.base.errors import (
+    ComponentError,
+    RenderingError,
+    StateError,
+    ValidationError,
+    require,
+)
 from plumejax.base.lifecycle import Lifecycle
 from plumejax.search.environment import PlumeSearch, distance_to_source
 from plumejax.search.motion import Moves
@@ -53,27 +60,30 @@ class AgentState:
     goal_reached: bool
 
 
-class Packed(NamedTuple):
-    """What the host fetches after a reset or a step; few arrays, since each one costs.
+class Seen(NamedTuple):
+    """What the host sees of an episode.
 
-    Leaves may lead with the number of episodes.
+    With many episodes `observation` leads with their number n, the last axis of the others.
 
     Attributes:
+      whole: int32[11] or int32[11, n], the whole numbers of a `View`, in its order.
+      real: float32[5] or float32[5, n], the other numbers of a `View`.
       observation: the observation.
-      whole: int32[11], the whole numbers of a `View`.
-      real: float32[5], its other numbers.
     """
 
-    observation: Any
     whole: Any
     real: Any
+    observation: Any
+
+
+LANES = Seen(whole=-1, real=-1, observation=0)
+"""The `out_axes` of a `vmap` of `observe`: NumPy reads rows fastest."""
 
 
 class View(NamedTuple):
-    """An episode as the host sees it, in NumPy arrays.
+    """The numbers of an episode on the host, or an array of each for many episodes.
 
-    Leaves are scalars, or lead with the number of episodes; `position`, `source` (the first one)
-    and `goal` (the nearest one) have a last axis of 2, int32.
+    The source is the first one, the goal the nearest one.
     """
 
     lifecycle: Any
@@ -81,9 +91,12 @@ class View(NamedTuple):
     found: Any
     terminated: Any
     truncated: Any
-    position: Any
-    source: Any
-    goal: Any
+    x: Any
+    y: Any
+    source_x: Any
+    source_y: Any
+    goal_x: Any
+    goal_y: Any
     total_reward: Any
     heading: Any
     distance: Any
@@ -91,22 +104,80 @@ class View(NamedTuple):
     reward: Any
 
 
-def pack(
+class Carried(NamedTuple):
+    """What a compiled step takes and gives, packed.
+
+    Attributes:
+      now: what the next step begins with.
+      last: what the step left, if a reset in the same step hides it; else None.
+      seed: uint32[], of the reset.
+      calls: uint32[], steps since then.
+      state: the state but for its observation, which is `now`'s.
+    """
+
+    now: Seen
+    last: Seen | None
+    seed: Any
+    calls: Any
+    state: SearchState
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """What a step is compiled for.
+
+    A static argument is hashed and compared at each call, so there is one `Program` for equal
+    attributes, by `program`, and it is compared by identity.
+
+    Attributes:
+      env: an environment, or a `Batch` of it.
+      carried, params: layouts of a `Carried` and of the params.
+    """
+
+    env: Any
+    carried: Layout
+    params: Layout
+
+    @cached_property
+    def now(self) -> Layout:
+        """Of `Carried.now`."""
+        return self.carried.member(0)
+
+    @cached_property
+    def last(self) -> Layout:
+        """Of `Carried.last`."""
+        return self.carried.member(1)
+
+    @cached_property
+    def observation(self) -> Layout:
+        """Of `Carried.now.observation`."""
+        return self.now.member(2)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return program, (self.env, self.carried, self.params)
+
+
+@cache
+def program(env: Any, carried: Layout, params: Layout) -> Program:
+    """The `Program` with these attributes."""
+    return Program(env, carried, params)
+
+
+def observe(
     env: PlumeSearch,
     state: SearchState,
     params: Params,
     reward: jax.Array,
     terminated: jax.Array,
     truncated: jax.Array,
-) -> Packed:
+) -> Seen:
     """One episode after a step with that reward and these flags; pure."""
     position = state.agent.position
     sources = env.plume.sources(state.plume, params.plume)
     nearest = jnp.argmin(jnp.sum(jnp.square(sources - position[None]), axis=-1))
     air = env.plume.sample(state.plume, position[None], params.plume)
-    flags = [state.found, terminated, truncated]
+    whole = [state.lifecycle, state.step_count, state.found, terminated, truncated]
     cells = jnp.round(jnp.concatenate([position[:2], sources[0, :2], sources[nearest, :2]]))
-    whole = [state.lifecycle, state.step_count, *flags]
     real = [
         state.total_reward,
         state.agent.heading,
@@ -114,30 +185,57 @@ def pack(
         air.concentration[0],
         reward,
     ]
-    return Packed(
-        observation=state.observation,
+    return Seen(
         whole=jnp.concatenate([jnp.stack([_int(n) for n in whole]), _int(cells)]),
         real=jnp.stack([n.astype(jnp.float32) for n in real]),
+        observation=state.observation,
     )
 
 
-def unpack(packed: Packed) -> View:
-    """The `View` of what was packed; waits for the device."""
-    whole, real = np.moveaxis(np.asarray(packed.whole), -1, 0), np.asarray(packed.real)
-    lifecycle, step_count, *flags = whole[:5]
-    cells = (np.moveaxis(pair, 0, -1) for pair in (whole[5:7], whole[7:9], whole[9:11]))
-    return View(
-        lifecycle,
-        step_count,
-        *(flag.astype(bool) for flag in flags),
-        *cells,
-        *np.moveaxis(real, -1, 0),
-    )
+def begin(now: Seen, last: Seen | None, seed: jax.Array, state: SearchState) -> Packed:
+    """What a reset with that seed gives the first step; pure."""
+    return pack(Carried(now, last, seed, jnp.uint32(0), state.replace(observation=None)))
+
+
+def resume(
+    program: Program, carried: Arrays, params: Arrays
+) -> tuple[jax.Array, SearchState, Params]:
+    """`(key, state, params)` of the next step; pure."""
+    before: Carried = unpack(carried, program.carried)
+    key = jax.random.fold_in(jax.random.key(before.seed), before.calls + jnp.uint32(1))
+    state = before.state.replace(observation=before.now.observation)
+    return key, state, unpack(params, program.params)
+
+
+def carry_on(
+    program: Program, carried: Arrays, now: Seen, last: Seen | None, state: SearchState
+) -> Arrays:
+    """What the step after `carried` gives the one after it; pure.
+
+    Raises `ComponentError` if it has another layout.
+    """
+    before: Carried = unpack(carried, program.carried)
+    calls = before.calls + jnp.uint32(1)
+    after = pack(Carried(now, last, before.seed, calls, state.replace(observation=None)))
+    if after.layout != program.carried:
+        raise ComponentError(
+            f"a step of {program.env!r} changes the shape or dtype of a part of the state or of the"
+            f" observation: {after.layout.places} is not {program.carried.places}"
+        )
+    return after.arrays
+
+
+@partial(jax.jit, static_argnames="program")
+def state_of(program: Program, carried: Arrays) -> SearchState:
+    """The state that is carried."""
+    before: Carried = unpack(carried, program.carried)
+    return before.state.replace(observation=before.now.observation)
 
 
 def to_host(tree: Any) -> Any:
     """`tree` as NumPy arrays of its own, which a caller may write into."""
-    return jax.tree.map(np.array, tree)
+    # The common case first: it saves a single environment some microseconds a step.
+    return tree.copy() if type(tree) is np.ndarray else jax.tree.map(np.array, tree)
 
 
 class Plan(NamedTuple):

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from functools import partial
+from struct import Struct
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -12,23 +13,35 @@ import numpy as np
 
 from plumejax.adapters import episodes
 from plumejax.adapters.config import EnvironmentConfig, compose
-from plumejax.adapters.episodes import AgentState, EnvironmentState, Packed, View
+from plumejax.adapters.episodes import AgentState, EnvironmentState, Program, View
+from plumejax.adapters.packing import Arrays, Packed, pack, unpack
 from plumejax.adapters.spaces import is_member, to_gymnasium
 from plumejax.base.errors import StateError, ValidationError
 from plumejax.base.lifecycle import Lifecycle
 from plumejax.search.environment import PlumeSearch
-from plumejax.search.state import Params, SearchState
+from plumejax.search.state import Params
 from plumejax.viewing.window import Window
 
 __all__ = ["AgentState", "EnvironmentConfig", "EnvironmentState", "PlumeEnv", "PlumeSearchEnv"]
 
 
 class _Episode(NamedTuple):
-    """All that a step changes, replaced as a whole, so that a step happens fully or not at all."""
+    """All that a step changes, replaced as a whole, so that a step happens fully or not at all.
+
+    Attributes:
+      seed: of the reset.
+      params, numbers: of the steps; packed.
+      program: of the steps.
+      carried: a packed `Carried`.
+      observation, view: what the host has read of it.
+    """
 
     seed: int
     params: Params
-    state: SearchState
+    numbers: Arrays
+    program: Program
+    carried: Arrays
+    observation: Any
     view: View
 
 
@@ -96,6 +109,8 @@ class PlumeSearchEnv(gymnasium.Env):
         self._strict = strict
         # On the device once, not at every step.
         self._params: Params = jax.device_put(params)
+        self._numbers: Packed = _pack(self._params)
+        self._actions = _on_device(self.action_space, self._core.motion)
         self._episode: _Episode | None = None
         self._episodes = 0
         self._closed = False
@@ -125,15 +140,23 @@ class PlumeSearchEnv(gymnasium.Env):
         plan = episodes.plan(self._core, self._params, options, self.observation_space)
         # The stream moves on only once the reset has succeeded.
         drawn, random, random_seed = episodes.seeded(seed, self)
-        state, packed = _reset(plan.env, np.uint32(drawn), plan.start_params)
-        observation = episodes.to_host(packed.observation)
-        episode = _Episode(drawn, plan.params, state, episodes.unpack(packed))
+        packed = _reset(plan.env, np.uint32(drawn), plan.start_params)
+        numbers = self._numbers if plan.params is self._params else _pack(plan.params)
+        program = episodes.program(self._core, packed.layout, numbers.layout)
+        episode = _Episode(
+            drawn,
+            plan.params,
+            numbers.arrays,
+            program,
+            packed.arrays,
+            *_read(program, packed.arrays),
+        )
         self._show(episode)
         self._np_random, self._np_random_seed = random, random_seed
         self._episode, self._warned = episode, False
         self._episodes += 1
         info = {"episode": self._episodes, "episode_count": self._episodes, **self._info(episode)}
-        return observation, info
+        return episodes.to_host(episode.observation), info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step on: `(observation, reward, terminated, truncated, info)`.
@@ -149,21 +172,19 @@ class PlumeSearchEnv(gymnasium.Env):
         action = self._action(action)
         if episode.view.lifecycle != Lifecycle.READY:
             self._forgive()
-            observation, view = episode.state.observation, episode.view._replace(reward=0.0)
+            view = episode.view._replace(reward=0.0)
         else:
-            state, packed = _step(
-                self._core, np.uint32(episode.seed), episode.state, action, episode.params
-            )
-            observation, view = packed.observation, episodes.unpack(packed)
-            episode = episode._replace(state=state, view=view)
+            carried = _step(episode.program, episode.carried, action, episode.numbers)
+            observation, view = _read(episode.program, carried)
+            episode = _Episode(*episode[:4], carried, observation, view)
             self._show(episode)
             self._episode = episode
         info = self._info(episode)
-        info["distance_to_goal"] = float(view.distance)
-        info["concentration_at_agent"] = float(view.concentration)
+        info["distance_to_goal"] = view.distance
+        info["concentration_at_agent"] = view.concentration
         return (
-            episodes.to_host(observation),
-            float(view.reward),
+            episodes.to_host(episode.observation),
+            view.reward,
             bool(view.terminated),
             bool(view.truncated),
             info,
@@ -184,7 +205,7 @@ class PlumeSearchEnv(gymnasium.Env):
         if self.render_mode == "human":
             self._show(episode)
             return None
-        return episodes.picture(self._core, episode.state, episode.params)
+        return self._picture(episode)
 
     def close(self) -> None:
         """Release the episode and the window; safe to call again, never raises."""
@@ -203,7 +224,7 @@ class PlumeSearchEnv(gymnasium.Env):
             return EnvironmentState.CLOSED
         if self._episode is None:
             return EnvironmentState.CREATED
-        return episodes.STATES[Lifecycle(int(self._episode.view.lifecycle))]
+        return episodes.STATES[Lifecycle(self._episode.view.lifecycle)]
 
     @property
     def agent_state(self) -> AgentState | None:
@@ -212,10 +233,10 @@ class PlumeSearchEnv(gymnasium.Env):
             return None
         view = self._episode.view
         return AgentState(
-            position=_pair(view.position),
-            orientation=float(view.heading),
-            step_count=int(view.step_count),
-            total_reward=float(view.total_reward),
+            position=(view.x, view.y),
+            orientation=view.heading,
+            step_count=view.step_count,
+            total_reward=view.total_reward,
             goal_reached=bool(view.found),
         )
 
@@ -227,7 +248,7 @@ class PlumeSearchEnv(gymnasium.Env):
     @property
     def step_count(self) -> int:
         """Steps of this episode so far; 0 without one."""
-        return 0 if self._episode is None else int(self._episode.view.step_count)
+        return 0 if self._episode is None else self._episode.view.step_count
 
     @property
     def seed(self) -> int | None:
@@ -291,8 +312,11 @@ class PlumeSearchEnv(gymnasium.Env):
             raise episodes.not_reset(what)
         return self._episode
 
-    def _action(self, action: Any) -> np.ndarray:
+    def _action(self, action: Any) -> Any:
         """`action` as the core takes it. Raises `ValidationError`."""
+        # Not every key that is equal to a whole number is one: a bool and a float are not.
+        if type(action) in (int, np.int64) and action in self._actions:
+            return self._actions[action]
         if isinstance(action, jax.Array):
             action = np.asarray(action)
         validate = getattr(self._core.motion, "validate_action", None)
@@ -317,12 +341,12 @@ class PlumeSearchEnv(gymnasium.Env):
         view = episode.view
         return {
             "seed": episode.seed,
-            "step_count": int(view.step_count),
-            "total_reward": float(view.total_reward),
+            "step_count": view.step_count,
+            "total_reward": view.total_reward,
             "goal_reached": bool(view.found),
-            "agent_xy": _pair(view.position),
-            "source_location": _pair(view.source),
-            "goal_location": _pair(view.goal),
+            "agent_xy": (view.x, view.y),
+            "source_location": (view.source_x, view.source_y),
+            "goal_location": (view.goal_x, view.goal_y),
         }
 
     def _show(self, episode: _Episode) -> None:
@@ -330,7 +354,11 @@ class PlumeSearchEnv(gymnasium.Env):
         if self.render_mode == "human":
             if self._window is None:
                 self._window = Window("plumejax", self.metadata["render_fps"])
-            self._window.show(episodes.picture(self._core, episode.state, episode.params))
+            self._window.show(self._picture(episode))
+
+    def _picture(self, episode: _Episode) -> np.ndarray:
+        state = episodes.state_of(episode.program, episode.carried)
+        return episodes.picture(self._core, state, episode.params)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy opens a window of its own.
@@ -341,23 +369,42 @@ PlumeEnv = PlumeSearchEnv
 """The name that the living contract uses."""
 
 
+_pack = jax.jit(pack)
+
+_VIEW = Struct("=11i5f")
+"""A `View` as a packed `Carried` begins with it."""
+
+
 @partial(jax.jit, static_argnames="env")
-def _reset(env: PlumeSearch, seed: jax.Array, params: Params) -> tuple[SearchState, Packed]:
+def _reset(env: PlumeSearch, seed: jax.Array, params: Params) -> Packed:
     key = jax.random.fold_in(jax.random.key(seed), 0)
     _, state = env.reset(key, params)
     no = jnp.asarray(False)
-    return state, episodes.pack(env, state, params, jnp.zeros((), jnp.float32), no, no)
+    now = episodes.observe(env, state, params, jnp.zeros((), jnp.float32), no, no)
+    return episodes.begin(now, None, seed, state)
 
 
-@partial(jax.jit, static_argnames="env")
-def _step(
-    env: PlumeSearch, seed: jax.Array, state: SearchState, action: Any, params: Params
-) -> tuple[SearchState, Packed]:
-    key = jax.random.fold_in(jax.random.key(seed), state.step_count + 1)
+@partial(jax.jit, static_argnums=0)
+def _step(program: Program, carried: Arrays, action: Any, numbers: Arrays) -> Arrays:
+    env = program.env
+    key, state, params = episodes.resume(program, carried, numbers)
     _, state, *outcome, _ = env.step(key, state, action, params)
-    return state, episodes.pack(env, state, params, *outcome)
+    now = episodes.observe(env, state, params, *outcome)
+    return episodes.carry_on(program, carried, now, None, state)
 
 
-def _pair(array: np.ndarray) -> tuple[int, int]:
-    x, y = array.tolist()
-    return x, y
+def _read(program: Program, carried: Arrays) -> tuple[Any, View]:
+    """`(observation, view)` of what is carried, for the host."""
+    bits = np.asarray(carried[0])
+    return unpack((bits, *carried[1:]), program.observation), View(*_VIEW.unpack_from(bits.data))
+
+
+def _on_device(space: gymnasium.Space, motion: Any) -> dict[int, jax.Array]:
+    """The actions of a discrete space on the device, where a step takes them soonest.
+
+    None if the motion has the last word about its actions.
+    """
+    if not isinstance(space, gymnasium.spaces.Discrete) or hasattr(motion, "validate_action"):
+        return {}
+    numbers = range(int(space.start), int(space.start) + min(int(space.n), 64))
+    return {number: jax.device_put(np.int32(number)) for number in numbers}

@@ -13,7 +13,8 @@ from gymnasium.vector.utils import batch_space
 
 from plumejax.adapters import episodes
 from plumejax.adapters.config import EnvironmentConfig, compose
-from plumejax.adapters.episodes import Packed, View
+from plumejax.adapters.episodes import Program, Seen, View
+from plumejax.adapters.packing import Arrays, Layout, Packed, pack, unpack
 from plumejax.adapters.spaces import is_member, to_gymnasium
 from plumejax.base.batch import Batch
 from plumejax.base.errors import ValidationError, require
@@ -27,17 +28,18 @@ class _Lanes(NamedTuple):
 
     Attributes:
       seed: of the last reset.
-      calls: steps since then.
-      params: of the steps.
-      state: leaves lead with the number of lanes.
+      params, numbers: of the steps; packed.
+      program: of the steps.
+      carried: a packed `Carried`, whose state's leaves lead with the number of lanes.
       ended: bool[num_envs], lanes that the next step resets (NEXT_STEP only).
       episodes: int64[num_envs], episodes begun in each lane.
     """
 
     seed: int
-    calls: int
     params: Params
-    state: SearchState
+    numbers: Arrays
+    program: Program
+    carried: Arrays
     ended: np.ndarray
     episodes: np.ndarray
 
@@ -110,6 +112,7 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._params: Params = jax.device_put(params)
+        self._numbers: Packed = _pack(self._params)
         self._lanes: _Lanes | None = None
 
     def reset(
@@ -132,19 +135,24 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
         plan = episodes.plan(self._core, self._params, options, self.single_observation_space)
         # The stream moves on only once the reset has succeeded.
         drawn, random, random_seed = episodes.seeded(seed, self)
+        same_step = self._autoreset == AutoresetMode.SAME_STEP
         batch = Batch(plan.env, self.num_envs)
-        state, packed = _reset(batch, np.uint32(drawn), plan.start_params)
-        observation, view = episodes.to_host(packed.observation), episodes.unpack(packed)
+        packed = _reset(batch, same_step, np.uint32(drawn), plan.start_params)
+        numbers = self._numbers if plan.params is self._params else _pack(plan.params)
+        program = episodes.program(self._batch, packed.layout, numbers.layout)
+        observation, view = _read(packed.arrays, program.now)
         begun = np.ones(self.num_envs, np.int64)
         if self._lanes is not None:
             begun += self._lanes.episodes
         nobody = np.zeros(self.num_envs, bool)
         self._np_random, self._np_random_seed = random, random_seed
-        self._lanes = _Lanes(drawn, 0, plan.params, state, nobody, begun)
+        self._lanes = _Lanes(
+            drawn, plan.params, numbers.arrays, program, packed.arrays, nobody, begun
+        )
         everybody = ~nobody
-        infos = _masked(self._common(view), everybody)
+        infos = _masked(_common(view, drawn), everybody)
         infos |= _masked({"episode": begun.copy(), "episode_count": begun.copy()}, everybody)
-        return observation, infos
+        return episodes.to_host(observation), infos
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """One step of every lane: `(observation, reward, terminated, truncated, info)`.
@@ -156,35 +164,22 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
         lanes = self._current("step")
         actions = self._actions(actions, lanes.ended)
         same_step = self._autoreset == AutoresetMode.SAME_STEP
-        state, before, now = (_same_step if same_step else _next_step)(
-            self._batch,
-            np.uint32(lanes.seed),
-            np.uint32(lanes.calls + 1),
-            lanes.state,
-            actions,
-            lanes.params,
-        )
-        observation, view = episodes.to_host(now.observation), episodes.unpack(now)
-        last = episodes.unpack(before)
-        done = last.terminated | last.truncated
+        step = _same_step if same_step else _next_step
+        carried = step(lanes.program, lanes.carried, actions, lanes.numbers)
+        observation, view = _read(carried, lanes.program.now)
+        final, last = _read(carried, lanes.program.last) if same_step else (None, view)
+        terminated, truncated = last.terminated.astype(bool), last.truncated.astype(bool)
+        done = terminated | truncated
         reset = done if same_step else lanes.ended
         begun = lanes.episodes + reset
-        if same_step and done.any():
-            # Last observations are fetched only where there are some.
-            infos = self._final(last, episodes.to_host(before.observation), done)
-        else:
-            infos = {}
-        self._lanes = lanes._replace(
-            calls=lanes.calls + 1,
-            state=state,
-            ended=np.zeros_like(done) if same_step else done,
-            episodes=begun,
-        )
-        infos |= _masked(self._common(view), np.ones(self.num_envs, bool))
+        infos = _final(last, final, done, lanes.seed) if same_step and done.any() else {}
+        infos |= _masked(_common(view, lanes.seed), np.ones(self.num_envs, bool))
         infos |= _masked(_of_step(view), ~reset)
         infos |= _masked({"episode_count": begun.copy()}, reset)
-        reward = last.reward.astype(np.float64)
-        return observation, reward, last.terminated, last.truncated, infos
+        outcome = episodes.to_host(observation), last.reward, terminated, truncated, infos
+        ended = np.zeros_like(done) if same_step else done
+        self._lanes = lanes._replace(carried=carried, ended=ended, episodes=begun)
+        return outcome
 
     def render(self) -> tuple[np.ndarray, ...]:
         """A picture uint8[H, W, 3] of every lane, as `PlumeSearchEnv.render` makes it.
@@ -195,7 +190,8 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
         """
         lanes = self._current("render")
         episodes.require_renderable(self.render_mode, None)
-        return episodes.pictures(self._core, lanes.state, lanes.params)
+        state = episodes.state_of(lanes.program, lanes.carried)
+        return episodes.pictures(self._core, state, lanes.params)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Release the episodes."""
@@ -245,34 +241,43 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
             )
         return array.astype(dtype)
 
-    def _common(self, view: View) -> dict[str, np.ndarray]:
-        """The `info` that a reset and a step both give."""
-        seed = self._lanes.seed if self._lanes is not None else 0
-        return {
-            "seed": np.full(self.num_envs, seed, np.int64),
-            "step_count": view.step_count.astype(np.int64),
-            "total_reward": view.total_reward.astype(np.float64),
-            "goal_reached": view.found,
-            "agent_xy": view.position.astype(np.int64),
-            "source_location": view.source.astype(np.int64),
-            "goal_location": view.goal.astype(np.int64),
-        }
 
-    def _final(self, last: View, observation: Any, done: np.ndarray) -> dict[str, Any]:
-        """`final_obs` and `final_info` of the lanes in `done`."""
-        final_obs = np.full(self.num_envs, None, dtype=object)
-        for lane in np.flatnonzero(done):
-            final_obs[lane] = jax.tree.map(lambda x, lane=lane: x[lane], observation)
-        final_info = _masked({**self._common(last), **_of_step(last)}, done)
-        return _masked({"final_obs": final_obs, "final_info": final_info}, done)
+def _read(carried: Arrays, seen: Layout) -> tuple[Any, View]:
+    """`(observation, view)` of one of the `Seen` that are carried; a row of its own a number."""
+    now: Seen = unpack((np.asarray(carried[0]), *carried[1:]), seen)
+    whole, real = np.asarray(now.whole), np.asarray(now.real)
+    return now.observation, View(*whole.astype(np.int64), *real.astype(np.float64))
+
+
+def _common(view: View, seed: int) -> dict[str, np.ndarray]:
+    """The `info` that a reset and a step both give."""
+    return {
+        "seed": np.full(view.found.shape, seed, np.int64),
+        "step_count": view.step_count,
+        "total_reward": view.total_reward,
+        "goal_reached": view.found.astype(bool),
+        "agent_xy": np.stack([view.x, view.y], axis=-1),
+        "source_location": np.stack([view.source_x, view.source_y], axis=-1),
+        "goal_location": np.stack([view.goal_x, view.goal_y], axis=-1),
+    }
 
 
 def _of_step(view: View) -> dict[str, np.ndarray]:
     """The `info` that only a step gives."""
     return {
-        "distance_to_goal": view.distance.astype(np.float64),
-        "concentration_at_agent": view.concentration.astype(np.float64),
+        "distance_to_goal": view.distance,
+        "concentration_at_agent": view.concentration,
     }
+
+
+def _final(view: View, observation: Any, done: np.ndarray, seed: int) -> dict[str, Any]:
+    """`final_obs` and `final_info` of the lanes in `done`."""
+    observation = jax.tree.map(np.asarray, observation)
+    final_obs = np.full(done.shape, None, dtype=object)
+    for lane in np.flatnonzero(done):
+        final_obs[lane] = jax.tree.map(lambda x, lane=lane: x[lane].copy(), observation)
+    final_info = _masked({**_common(view, seed), **_of_step(view)}, done)
+    return _masked({"final_obs": final_obs, "final_info": final_info}, done)
 
 
 def _masked(values: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:
@@ -280,9 +285,10 @@ def _masked(values: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:
     if not mask.any():
         return {}
     infos: dict[str, Any] = {}
+    lacking = None if mask.all() else ~mask
     for key, value in values.items():
-        if isinstance(value, np.ndarray) and value.dtype != object:
-            value[~mask] = 0
+        if lacking is not None and isinstance(value, np.ndarray) and value.dtype != object:
+            value[lacking] = 0
         infos[key], infos[f"_{key}"] = value, mask.copy()
     return infos
 
@@ -296,41 +302,49 @@ def _autoreset_mode(mode: Any) -> AutoresetMode:
     return AutoresetMode(mode)
 
 
-@partial(jax.jit, static_argnames="batch")
-def _reset(batch: Batch, seed: jax.Array, params: Params) -> tuple[SearchState, Packed]:
+_pack = jax.jit(pack)
+
+
+@partial(jax.jit, static_argnames=("batch", "same_step"))
+def _reset(batch: Batch, same_step: bool, seed: jax.Array, params: Params) -> Packed:
     key = jax.random.fold_in(jax.random.key(seed), 0)
     _, state = batch.reset(key, params)
     no = jnp.zeros(batch.num_envs, bool)
-    return state, _pack(batch, state, params, jnp.zeros(batch.num_envs, jnp.float32), no, no)
+    now = _observe(batch, state, params, jnp.zeros(batch.num_envs, jnp.float32), no, no)
+    return episodes.begin(now, now if same_step else None, seed, state)
 
 
-@partial(jax.jit, static_argnames="batch")
-def _same_step(
-    batch: Batch, seed: jax.Array, call: jax.Array, state: SearchState, action: Any, params: Params
-) -> tuple[SearchState, Packed, Packed]:
-    """`(state, before, now)`: the lanes as the step left them, and after the resets."""
-    key = jax.random.fold_in(jax.random.key(seed), call)
-    _, state, reward, terminated, truncated, _ = batch.advance(key, state, action, params)
-    before = _pack(batch, state, params, reward, terminated, truncated)
+@partial(jax.jit, static_argnums=0)
+def _same_step(program: Program, carried: Arrays, action: Any, numbers: Arrays) -> Arrays:
+    """What is carried on has the lanes as the step left them, and after the resets."""
+    batch = program.env
+    key, state, params = episodes.resume(program, carried, numbers)
+    _, state, *outcome, _ = batch.advance(key, state, action, params)
+    last = _observe(batch, state, params, *outcome)
+    _, terminated, truncated = outcome
     _, state = batch.reset_where(key, terminated | truncated, state, params)
-    return state, before, _pack(batch, state, params, reward, terminated, truncated)
+    now = _observe(batch, state, params, *outcome)
+    return episodes.carry_on(program, carried, now, last, state)
 
 
-@partial(jax.jit, static_argnames="batch")
-def _next_step(
-    batch: Batch, seed: jax.Array, call: jax.Array, state: SearchState, action: Any, params: Params
-) -> tuple[SearchState, Packed, Packed]:
-    """`(state, now, now)`: a lane that had ended is reset instead of stepped."""
-    key = jax.random.fold_in(jax.random.key(seed), call)
+@partial(jax.jit, static_argnums=0)
+def _next_step(program: Program, carried: Arrays, action: Any, numbers: Arrays) -> Arrays:
+    """A lane that had ended is reset instead of stepped."""
+    batch = program.env
+    key, state, params = episodes.resume(program, carried, numbers)
     ended = state.lifecycle != jnp.int32(int(Lifecycle.READY))
     # A step leaves an ended episode alone and pays nothing, so it need not be kept from it.
     _, state, reward, terminated, truncated, _ = batch.advance(key, state, action, params)
     _, state = batch.reset_where(key, ended, state, params)
-    now = _pack(batch, state, params, reward, terminated & ~ended, truncated & ~ended)
-    return state, now, now
+    now = _observe(batch, state, params, reward, terminated & ~ended, truncated & ~ended)
+    return episodes.carry_on(program, carried, now, None, state)
 
 
-def _pack(batch: Batch, state: SearchState, params: Params, *outcome: jax.Array) -> Packed:
+def _observe(batch: Batch, state: SearchState, params: Params, *outcome: jax.Array) -> Seen:
     """Every lane after `outcome`, its reward and two flags."""
     env: Any = batch.env
-    return jax.vmap(lambda one, *rest: episodes.pack(env, one, params, *rest))(state, *outcome)
+
+    def one(state: SearchState, *outcome: jax.Array) -> Seen:
+        return episodes.observe(env, state, params, *outcome)
+
+    return jax.vmap(one, out_axes=episodes.LANES)(state, *outcome)

@@ -117,7 +117,9 @@ class Environment(abc.ABC):
             lifecycle=lifecycle.after_step(terminated, counted.step_count >= params.max_steps),
             total_reward=state.total_reward + reward,
         )
-        allowed = self.check(state, action, params) == 0
+        # `check` is 0 just then; written out, it is two comparisons a lane.
+        allowed = lifecycle.is_ready(state.lifecycle)
+        allowed &= self.action_space(params).contains(action)
         state = jax.tree.map(partial(jnp.where, allowed), new, state)
         reward = jnp.where(allowed, reward, jnp.zeros_like(reward))
         terminated, truncated = lifecycle.flags(state.lifecycle, state.step_count, params.max_steps)
@@ -131,13 +133,8 @@ class Environment(abc.ABC):
         def at(member: Lifecycle) -> jax.Array:
             return state.lifecycle == lifecycle.code(member)
 
-        return jnp.select(
-            [
-                at(Lifecycle.CREATED),
-                at(Lifecycle.CLOSED),
-                jnp.logical_not(valid),
-                at(Lifecycle.TERMINATED) | at(Lifecycle.TRUNCATED),
-            ],
-            [jnp.int32(1), jnp.int32(3), jnp.int32(4), jnp.int32(2)],
-            jnp.int32(0),
-        )
+        # The last to speak wins.
+        code = jnp.where(at(Lifecycle.TERMINATED) | at(Lifecycle.TRUNCATED), jnp.int32(2), 0)
+        code = jnp.where(valid, code, jnp.int32(4))
+        code = jnp.where(at(Lifecycle.CLOSED), jnp.int32(3), code)
+        return jnp.where(at(Lifecycle.CREATED), jnp.int32(1), code)

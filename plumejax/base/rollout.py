@@ -1,6 +1,6 @@
 """base/rollout: a policy on a Batch, as one scan; reduced on the fly, or recorded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from plumejax.base.batch import Batch
+from plumejax.base.pool import Pool
 
 
 class Policy(Protocol):
@@ -71,44 +72,23 @@ ended_episodes = Reduction(_no_episodes, _add_ended)
 
 
 class Carry(NamedTuple):
-    """Where a rollout stands: hand it back as `init` to go on."""
+    """Where a rollout stands: hand it back as `init` to go on.
 
-    observation: Any
+    Attributes:
+      step: int32[], steps of every lane so far; it numbers the keys.
+      state: of every lane, with its last observation.
+      memory: the policy's, of every lane.
+      total: what the reduction has summed up so far.
+    """
+
+    step: jax.Array
     state: Any
     memory: Any
+    total: Any
 
 
-def _start(batch: Batch, policy: Policy, key: jax.Array, params: Any) -> Carry:
-    env_key, policy_key = jax.random.split(key)
-    observation, state = batch.reset(env_key, params)
-    memory = jax.vmap(policy.init)(jax.random.split(policy_key, batch.num_envs))
-    return Carry(observation, state, memory)
-
-
-def _advance(
-    batch: Batch, policy: Policy, params: Any, carry: Carry, key: jax.Array
-) -> tuple[Carry, Transition]:
-    act_key, init_key, step_key = jax.random.split(key, 3)
-    n = batch.num_envs
-    action, memory = jax.vmap(policy.act)(
-        jax.random.split(act_key, n), carry.memory, carry.observation
-    )
-    observation, state, reward, terminated, truncated, info = batch.step(
-        step_key, carry.state, action, params
-    )
-    # A new episode starts with a blank memory.
-    done = terminated | truncated
-    blank = jax.vmap(policy.init)(jax.random.split(init_key, n))
-    memory = jax.tree.map(
-        lambda new, old: jnp.where(done.reshape(n, *(1,) * (old.ndim - 1)), new, old), blank, memory
-    )
-    step = Transition(carry.observation, action, reward, terminated, truncated, info)
-    return Carry(observation, state, memory), step
-
-
-@partial(jax.jit, static_argnames=("batch", "steps", "reduction"))
 def rollout(
-    batch: Batch,
+    batch: Batch | Pool,
     policy: Policy,
     key: jax.Array,
     params: Any,
@@ -116,33 +96,48 @@ def rollout(
     init: Carry | None = None,
     reduction: Reduction = ended_episodes,
 ) -> tuple[Carry, Any]:
-    """`(carry, reduced)` after `steps` steps of every lane; nothing is stored along the way.
+    """`(carry, total)` after `steps` steps of every lane; nothing is stored along the way.
+
+    With the same key, `steps` steps and then `further` ones are exactly `steps + further` at once.
 
     Args:
-      batch: the lanes.
+      batch: the lanes: a `Batch`, or a `Pool`.
       policy: a pytree with the methods of `Policy`.
       key: typed key, consumed.
       params: of the environment, as `batch.params_axes` says.
       steps: steps of each lane, static.
-      init: the carry of an earlier rollout to go on from; by default every lane is reset.
-      reduction: what to sum up, static.
+      init: the carry of an earlier rollout to go on from, total and all. It is used up: its memory
+        is donated. By default every lane is reset.
+      reduction: what to sum up, static. Over a mesh, a sum over the lanes is where its devices wait
+        for one another.
     """
     start_key, run_key = jax.random.split(key)
-    carry = _start(batch, policy, start_key, params) if init is None else init
+    carry = _start(batch, policy, start_key, params, reduction) if init is None else init
+    return _run(batch, policy, run_key, params, steps, carry, reduction)
 
-    def one(loop: tuple[Carry, Any], key: jax.Array) -> tuple[tuple[Carry, Any], None]:
-        carry, total = loop
-        carry, step = _advance(batch, policy, params, carry, key)
-        return (carry, reduction.add(total, step)), None
 
-    keys = jax.random.split(run_key, steps)
-    (carry, total), _ = jax.lax.scan(one, (carry, reduction.start()), keys)
-    return carry, total
+def rollouts(
+    batch: Batch | Pool,
+    policy: Policy,
+    key: jax.Array,
+    params: Any,
+    steps: int,
+    reduction: Reduction = ended_episodes,
+) -> Iterator[Any]:
+    """The total after every `steps` steps of one rollout without end: stop when it is enough.
+
+    However long it runs, it compiles once and its memory is that of the lanes. The arguments are
+    those of `rollout`.
+    """
+    carry = None
+    while True:
+        carry, total = rollout(batch, policy, key, params, steps, carry, reduction)
+        yield total
 
 
 @partial(jax.jit, static_argnames=("batch", "steps"))
 def record(
-    batch: Batch, policy: Policy, key: jax.Array, params: Any, steps: int
+    batch: Batch | Pool, policy: Policy, key: jax.Array, params: Any, steps: int
 ) -> tuple[Any, Transition]:
     """`(states, transitions)` of a rollout, leaves lead with `[steps, num_envs]`.
 
@@ -151,9 +146,59 @@ def record(
     """
     start_key, run_key = jax.random.split(key)
 
-    def one(carry: Carry, key: jax.Array) -> tuple[Carry, tuple[Any, Transition]]:
-        after, step = _advance(batch, policy, params, carry, key)
+    def one(carry: Carry, _: None) -> tuple[Carry, tuple[Any, Transition]]:
+        after, step = _advance(batch, policy, run_key, params, carry)
         return after, (carry.state, step)
 
-    carry = _start(batch, policy, start_key, params)
-    return jax.lax.scan(one, carry, jax.random.split(run_key, steps))[1]
+    carry = _start(batch, policy, start_key, params, ended_episodes)
+    return jax.lax.scan(one, carry, None, steps)[1]
+
+
+@partial(jax.jit, static_argnames=("batch", "reduction"))
+def _start(
+    batch: Batch | Pool, policy: Policy, key: jax.Array, params: Any, reduction: Reduction
+) -> Carry:
+    env_key, policy_key = jax.random.split(key)
+    _, state = batch.reset(env_key, params)
+    memory = jax.vmap(policy.init)(jax.random.split(policy_key, batch.num_envs))
+    return Carry(jnp.int32(0), state, batch.shard(memory), reduction.start())
+
+
+@partial(jax.jit, static_argnames=("batch", "steps", "reduction"), donate_argnames="carry")
+def _run(
+    batch: Batch | Pool,
+    policy: Policy,
+    key: jax.Array,
+    params: Any,
+    steps: int,
+    carry: Carry,
+    reduction: Reduction,
+) -> tuple[Carry, Any]:
+    def one(carry: Carry, _: None) -> tuple[Carry, None]:
+        after, step = _advance(batch, policy, key, params, carry)
+        return after._replace(total=reduction.add(carry.total, step)), None
+
+    carry, _ = jax.lax.scan(one, carry, None, steps)
+    return carry, carry.total
+
+
+def _advance(
+    batch: Batch | Pool, policy: Policy, run_key: jax.Array, params: Any, carry: Carry
+) -> tuple[Carry, Transition]:
+    """One step of every lane; the total stays as it was."""
+    act_key, init_key, step_key = jax.random.split(jax.random.fold_in(run_key, carry.step), 3)
+    n = batch.num_envs
+    observation = carry.state.observation
+    action, memory = jax.vmap(policy.act)(jax.random.split(act_key, n), carry.memory, observation)
+    _, state, reward, terminated, truncated, info = batch.step(
+        step_key, carry.state, action, params
+    )
+    # A new episode starts with a blank memory.
+    done = terminated | truncated
+    blank = jax.vmap(policy.init)(jax.random.split(init_key, n))
+    memory = jax.tree.map(
+        lambda new, old: jnp.where(done.reshape(n, *(1,) * (old.ndim - 1)), new, old), blank, memory
+    )
+    step = Transition(observation, action, reward, terminated, truncated, info)
+    carry = carry._replace(step=carry.step + jnp.int32(1), state=state, memory=batch.shard(memory))
+    return carry, step

@@ -184,7 +184,7 @@ class PPO:
 
     def _lanes(self, tree: Any) -> Any:
         n = self.batch.num_envs
-        return jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape)), tree)
+        return self.batch.shard(jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape)), tree))
 
     def _collect(
         self, training: Training, params: Any, hyper: Hyperparameters

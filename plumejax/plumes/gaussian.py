@@ -9,6 +9,7 @@ import numpy as np
 from flax import struct
 
 from plumejax.base.errors import require
+from plumejax.plumes.geometry import in_box, squared_distance
 from plumejax.plumes.interface import Air
 
 
@@ -35,7 +36,7 @@ class GaussianPlume:
     """
 
     grid_size: tuple[int, int] = (128, 128)
-    random_step = False
+    random_start = random_step = False
     unit = "1 at the source"
 
     def default_params(self) -> GaussianParams:
@@ -49,11 +50,11 @@ class GaussianPlume:
         return state
 
     def sample(self, state: jax.Array, positions: jax.Array, params: GaussianParams) -> Air:
-        squared = jnp.sum(jnp.square(positions - state[None]), axis=-1)
+        squared = squared_distance(positions, state)
         scale = jnp.float32(-0.5) / jnp.square(jnp.asarray(params.sigma, jnp.float32))
-        size = jnp.asarray(self.grid_size, jnp.float32)[None]
-        half = jnp.float32(0.5)
-        inside = jnp.all((positions >= -half) & (positions < size - half), axis=-1)
+        # The region of the cells: half a cell beyond the outer centres, below what is the next.
+        width, height = (np.nextafter(np.float32(n - 0.5), np.float32(0)) for n in self.grid_size)
+        inside = in_box(positions, (np.float32(-0.5),) * 2, (width, height))
         concentration = jnp.where(inside, jnp.exp(squared * scale), jnp.float32(0.0))
         return Air(concentration=concentration, wind=jnp.zeros_like(positions))
 

@@ -21,8 +21,9 @@ class Air(struct.PyTreeNode):
 class Plume(Protocol):
     """A plume model: static structure in a frozen dataclass, numbers in its own params.
 
-    All methods are pure. `random_step` (an attribute, True if absent) says whether `advance` uses
-    its key; `unit` ("arbitrary units" if absent) is that of the concentration, for pictures.
+    All methods are pure. `random_step` and `random_start` (attributes, True if absent) say whether
+    `advance` and `start` use their key; `unit` ("arbitrary units" if absent) is that of the
+    concentration, for pictures.
     """
 
     def default_params(self) -> Any:

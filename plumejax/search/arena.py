@@ -9,6 +9,7 @@ import numpy as np
 from flax import struct
 
 from plumejax.base.errors import require
+from plumejax.plumes.geometry import in_box
 from plumejax.search.state import Params
 
 
@@ -30,7 +31,7 @@ class OpenGrid:
         return OpenGridParams()
 
     def inside(self, positions: jax.Array, params: Params) -> jax.Array:
-        return jnp.all((positions >= 0) & (positions <= self._last()[None]), axis=-1)
+        return in_box(positions, (np.float32(0.0),) * 2, self._last())
 
     def blocked(self, origin: jax.Array, target: jax.Array, params: Params) -> jax.Array:
         return ~self.inside(target[None], params)[0]
@@ -38,8 +39,8 @@ class OpenGrid:
     def settle(self, origin: jax.Array, target: jax.Array, params: Params) -> jax.Array:
         return jnp.clip(target, jnp.zeros_like(target), self._last())
 
-    def _last(self) -> jax.Array:
-        return jnp.asarray(self.grid_size, jnp.float32) - jnp.float32(1.0)
+    def _last(self) -> np.ndarray:
+        return np.asarray(self.grid_size, np.float32) - np.float32(1.0)
 
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` if the grid is empty."""

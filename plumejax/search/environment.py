@@ -10,6 +10,7 @@ import numpy as np
 from plumejax.base.environment import Environment
 from plumejax.base.errors import require
 from plumejax.base.lifecycle import Lifecycle
+from plumejax.plumes.geometry import distance
 from plumejax.search.components import METHODS, require_component
 from plumejax.search.state import Agent, Params, Scene, SearchState
 
@@ -78,7 +79,9 @@ class PlumeSearch(Environment):
         }
 
     def reset_env(self, key: jax.Array, params: Params) -> SearchState:
-        plume_key, place_key, sensor_key = jax.random.split(key, 3)
+        plume_key, place_key, sensor_key = _keys(
+            key, [getattr(self.plume, "random_start", True), True, _is_random(self.sensor)]
+        )
         plume_state = self.plume.start(plume_key, params.plume)
         plume_state, agent, first = self.start.place(
             place_key, self.plume, plume_state, self.arena, params
@@ -106,8 +109,11 @@ class PlumeSearch(Environment):
     def step_env(
         self, key: jax.Array, state: SearchState, action: Any, params: Params
     ) -> tuple[SearchState, jax.Array, jax.Array]:
-        motion_key, plume_key, sensor_key = self._step_keys(key)
+        random = [_is_random(c) for c in (self.motion, self.plume, self.sensor)]
+        motion_key, plume_key, sensor_key = _keys(key, random)
         agent = self.motion.move(motion_key, state.agent, action, state.air, self.arena, params)
+        # All that follows reads it: worked out once, not again in each of XLA's loops.
+        agent = jax.lax.optimization_barrier(agent)
         plume_state = self.plume.advance(plume_key, state.plume, params.plume)
         scene = self._scene(agent, state.agent, action, plume_state, state.step_count, params)
         found, failed = self.ending.ended(scene, params)
@@ -153,16 +159,17 @@ class PlumeSearch(Environment):
             return None
         return self.plume.sample(plume_state, agent.position[None], params.plume)
 
-    def _step_keys(self, key: jax.Array) -> list[jax.Array]:
-        """A key for motion, plume and sensor each, split no finer than they draw."""
-        random = [_is_random(c) for c in (self.motion, self.plume, self.sensor)]
-        keys = [key] if sum(random) < 2 else list(jax.random.split(key, sum(random)))
-        return [keys.pop() if r else key for r in random]
-
 
 def distance_to_source(position: jax.Array, sources: jax.Array) -> jax.Array:
     """float32[]: from float32[d] to the nearest of float32[S, d], in cells."""
-    return jnp.min(jnp.sqrt(jnp.sum(jnp.square(sources - position[None]), axis=-1)))
+    each = distance(sources, position)
+    return each[0] if len(each) == 1 else jnp.min(each)
+
+
+def _keys(key: jax.Array, random: list[bool]) -> list[jax.Array]:
+    """A key for each part, split no finer than they draw: the others will not look at theirs."""
+    keys = [key] if sum(random) < 2 else list(jax.random.split(key, sum(random)))
+    return [keys.pop() if draws else key for draws in random]
 
 
 def _is_random(component: Any) -> bool:

@@ -60,9 +60,17 @@ class Moves(_GridMotion):
     def move(
         self, key: jax.Array, agent: Agent, action: Any, air: Any, arena: Any, params: Params
     ) -> Agent:
-        direction = jnp.asarray(self.directions, jnp.float32)[action]
-        target = agent.position + direction * params.motion.step
+        target = agent.position + self._direction(action) * params.motion.step
         return agent.replace(position=arena.settle(agent.position, target, params))
+
+    def _direction(self, action: jax.Array) -> jax.Array:
+        """float32[2]. Sums of comparisons: a table is looked up one lane at a time."""
+        chosen = [(action == number).astype(jnp.float32) for number in range(len(self.directions))]
+        x, y = (
+            sum(np.float32(way[axis]) * c for way, c in zip(self.directions, chosen, strict=True))
+            for axis in range(2)
+        )
+        return jnp.where(jnp.arange(2) == 0, x, y)
 
     def mask(self, agent: Agent, arena: Any, params: Params) -> jax.Array:
         targets = agent.position[None] + (

@@ -120,7 +120,7 @@ def _any_room(source: Any, arena: Any, params: Params) -> jax.Array:
     return jnp.any(may_start(_every_cell(arena), sources, arena, params))
 
 
-def _uniform_cell(key: jax.Array, sources: jax.Array, arena: Any, params: Params) -> jax.Array:
+def _uniform_cell(key: jax.Array, all_sources: jax.Array, arena: Any, params: Params) -> jax.Array:
     """A cell drawn uniformly among those where `may_start`.
 
     A few candidates settle nearly every draw; if none of them will do, one of the allowed cells is
@@ -131,9 +131,11 @@ def _uniform_cell(key: jax.Array, sources: jax.Array, arena: Any, params: Params
     # remainder favours no cell by more than its share of 2^32.
     *words, spare = jax.random.bits(key, (_CANDIDATES + 1,), jnp.uint32)
     candidates = (jnp.stack(words) % jnp.uint32(width * height)).astype(jnp.int32)
-    good = may_start(_cells(candidates, arena), sources, arena, params)
+    good = may_start(_cells(candidates, arena), all_sources, arena, params)
 
-    def by_rank() -> jax.Array:
+    def by_rank(asked: jax.Array) -> jax.Array:
+        # Tied to the loop it stands in, lest the compiler work it out for every draw beforehand.
+        _, sources = jax.lax.optimization_barrier((asked, all_sources))
         count = jnp.cumsum(may_start(_every_cell(arena), sources, arena, params), dtype=jnp.int32)
         allowed = jnp.maximum(count[-1], 1)
         rank = (spare % allowed.astype(jnp.uint32)).astype(jnp.int32)
@@ -144,7 +146,7 @@ def _uniform_cell(key: jax.Array, sources: jax.Array, arena: Any, params: Params
     # Under vmap both branches of a cond run; a while loop runs its body only if some lane needs it.
     _, index = jax.lax.while_loop(
         lambda loop: ~loop[0],
-        lambda loop: (jnp.asarray(True), by_rank()),
+        lambda loop: (jnp.asarray(True), by_rank(loop[0])),
         (jnp.any(good), candidates[jnp.argmax(good)]),
     )
     return _cells(index, arena)

@@ -127,6 +127,7 @@ register(
         "PlumeSearch-v0",
         plume_search,
         "128 x 128 grid, Gaussian plume, four moves, the whole field observed, sparse reward",
+        version=2,
     )
 )
 register(
@@ -134,6 +135,7 @@ register(
         "PlumeSearchLocal-v0",
         plume_search_local,
         "the same, observing only the concentration where the agent stands",
+        version=2,
     )
 )
 register(
@@ -141,6 +143,7 @@ register(
         "Recorded-v0",
         recorded,
         "gas recorded in a warehouse, a slice at the source's height; needs data=PATH",
+        version=2,
         needs=("data",),
     )
 )

@@ -14,7 +14,7 @@ from plumejax.base.batch import RESET, Batch
 from plumejax.base.errors import ValidationError
 from plumejax.search.motion import RunAndTumble
 
-LANES = 20  # three chunks of eight
+LANES = 40  # chunks of sixteen, the last not full
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +137,10 @@ def test_the_last_observation_can_be_left_out(local):
 
 def test_lanes_with_params_of_their_own_reset_with_them(local):
     env, params = local
-    lanes = 12  # two chunks
+    lanes = 36  # chunks of sixteen
     shared = jax.tree.map(lambda _: None, params)
     axes = shared.replace(plume=shared.plume.replace(source=0), max_steps=0)
-    source = np.stack([np.arange(lanes), np.full(lanes, 6)], -1).astype(np.float32)
+    source = np.stack([np.arange(lanes) % 12, np.full(lanes, 6)], -1).astype(np.float32)
     limits = np.arange(1, lanes + 1, dtype=np.int32)
     params = params.replace(plume=params.plume.replace(source=source), max_steps=limits)
     batch = Batch(env, lanes, params_axes=axes)

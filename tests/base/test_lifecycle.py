@@ -36,7 +36,7 @@ def test_after_step_prefers_terminated(terminated, truncated):
     assert code == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(bools, bools), min_size=1, max_size=5))
 def test_after_step_and_flags_are_inverse(pairs):
     terminated, truncated = (jnp.asarray(column) for column in zip(*pairs, strict=True))

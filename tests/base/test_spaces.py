@@ -24,7 +24,7 @@ def test_samples_are_members_in_and_out_of_jit(space):
         assert bool(space.contains(space.sample(jax.random.key(seed))))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(-(2**31), 2**31 - 1))
 def test_discrete_holds_exactly_its_range(x):
     assert bool(Discrete(4).contains(x)) == (0 <= x < 4)

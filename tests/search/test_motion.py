@@ -80,7 +80,7 @@ def test_forward_follows_the_heading(params, heading, place_after):
     assert moved.heading == heading
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(turns=st.lists(st.sampled_from([1, 2]), max_size=8))
 def test_turns_stay_in_the_circle_and_in_place(local, turns):
     at = agent(5, 6)
@@ -91,7 +91,7 @@ def test_turns_stay_in_the_circle_and_in_place(local, turns):
     assert place(at) == (5, 6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(heading=st.floats(0, 359.5, width=32), step=st.integers(1, 5), x=st.integers(0, 1000))
 def test_ahead_rounds_the_way_as_float64_does(heading, step, x):
     got = ahead(jnp.asarray([x, 2 * x], jnp.float32), jnp.float32(heading), np.float32(step))
