@@ -1,5 +1,6 @@
 """benchmarks/__main__: `python -m benchmarks`: measure everything, print one table, write JSON."""
 
+import sys
 from pathlib import Path
 
 import tyro
@@ -26,11 +27,14 @@ def main(*, quick: bool = False, only: str = "", out: Path | None = None) -> Non
         r._replace(cases=[case for case in r.cases if only in case.key or only in case.label])
         for r in (rounds.quick() if quick else everything)
     ]
+    kinds = dict.fromkeys(report.kind(case.key) for r in everything for case in r.cases)
+    if not any(r.cases for r in chosen):
+        sys.exit(f"only = {only!r} is not allowed: it must be part of a label or of {list(kinds)}")
     starts = 0 if only else 1 if quick else 5
     rows = _measure(chosen, starts)
     measured = {row.key for row in rows}
     left_out = [c.key for r in everything for c in r.cases if c.key not in measured]
-    targets = report.verdicts(rows)
+    targets = [v for v in report.verdicts(rows) if v.reached is not None]
     content = report.document(rows, left_out, targets)
     whole = not quick and not only
     path = out or (RESULTS if whole else Path("runs") / RESULTS.name)
@@ -43,8 +47,8 @@ def main(*, quick: bool = False, only: str = "", out: Path | None = None) -> Non
     title = f"{place['cpu']}, {place['cores']} cores, {content['date']}"
     console.print(report.table(rows, title, targets))
     if left_out:
-        kinds = dict.fromkeys(report.kind(key) for key in left_out)
-        console.print(f"rows left out of this run: some of {', '.join(kinds)}", highlight=False)
+        some = dict.fromkeys(report.kind(key) for key in left_out)
+        console.print(f"rows left out of this run: some of {', '.join(some)}", highlight=False)
     pictures = plots.draw(content["rows"], path.parent) if whole else []
     for written in (path, *pictures):
         console.print(str(written), highlight=False, soft_wrap=True)
