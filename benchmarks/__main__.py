@@ -17,7 +17,7 @@ def main(*, quick: bool = False, only: str = "", out: Path | None = None) -> Non
     """Speed of plumejax, of its bare arithmetic and of its peers on this machine.
 
     Args:
-      quick: what the targets compare and nothing else, in less than a minute.
+      quick: what the targets compare but for training, in less than a minute.
       only: measure what has this in its key or label, and no fresh processes.
       out: JSON to write; by default benchmarks/results/speed.json, or runs/speed.json if the run is
         not whole.

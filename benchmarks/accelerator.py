@@ -4,9 +4,11 @@ The cases of `python -m benchmarks` that run in one compiled loop, with as many 
 TPU wants, one table, and JSON under the device's name in benchmarks/results.
 """
 
+import sys
 from pathlib import Path
 
 import jax
+import tyro
 from rich.console import Console
 
 from benchmarks import ours, peers, report, trainers
@@ -16,7 +18,9 @@ BATCHES = (4096, 65536, 1048576)
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Many lanes on a GPU or TPU: one table, and JSON under its name in benchmarks/results."""
+    if jax.default_backend() == "cpu":
+        sys.exit("jax finds no accelerator here; `python -m benchmarks` measures on a CPU")
     rounds = [[*_trainers(), *_batch(BATCHES[0])], *(_batch(lanes) for lanes in BATCHES[1:])]
     rows = [row for cases in rounds for row in measure_round(cases, 5, 0.3)]
     device = jax.devices()[0].device_kind
@@ -38,4 +42,4 @@ def _trainers() -> list[Case]:
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

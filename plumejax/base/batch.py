@@ -24,8 +24,10 @@ class Batch:
     """`num_envs` episodes of one environment, side by side, reset as they end.
 
     Lane i of `reset(key, ...)` is exactly `env.reset(fold_in(key, i), ...)`, and lane i of
-    `advance(key, ...)` exactly `env.step(fold_in(key, i), ...)` on lane i's state. If a step of the
-    environment draws nothing (`env.random_step` False), no lane key is derived for it.
+    `advance(key, ...)` exactly `env.step(fold_in(key, i), ...)` on lane i's state, floats to
+    rounding. That holds for JAX's default keys; others, such as rbg, draw otherwise side by side
+    than alone. If a step of the environment draws nothing (`env.random_step` False), no lane key is
+    derived for it.
 
     Attributes:
       env: the environment.
@@ -45,13 +47,10 @@ class Batch:
     mesh: Mesh | None = None
 
     def __post_init__(self) -> None:
-        require(
-            isinstance(self.num_envs, int) and self.num_envs > 0,
-            "num_envs",
-            self.num_envs,
-            "an int > 0",
-        )
+        whole = isinstance(self.num_envs, int) and not isinstance(self.num_envs, bool)
+        require(whole and self.num_envs > 0, "num_envs", self.num_envs, "a Python int > 0")
         if self.mesh is not None:
+            require(isinstance(self.mesh, Mesh), "mesh", self.mesh, "None or a jax.sharding.Mesh")
             axes = self.mesh.axis_names
             require(len(axes) == 1, "mesh", axes, "one axis")
             require(
@@ -89,7 +88,12 @@ class Batch:
     def advance(
         self, key: jax.Array, state: Any, action: Any, params: Any
     ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
-        """One step of every lane and no reset: what `env.step` gives, leading with `num_envs`."""
+        """One step of every lane and no reset: what `env.step` gives, leading with `num_envs`.
+
+        Raises `ValidationError` for an action of another shape or kind than `num_envs` members of
+        the action space: every lane would stand still for ever.
+        """
+        self._require_actions(action, params)
         return self._on_each_device(self._advance, key, state, action, params)
 
     @partial(jax.jit, static_argnames="self")
@@ -120,6 +124,16 @@ class Batch:
         the lanes reset, from none to all; each lane is reset with a key of its own.
         """
         return self._on_each_device(self._reset_where, key, done, state, params)
+
+    def _require_actions(self, action: Any, params: Any) -> None:
+        space = self.env.action_space(params)
+        if not hasattr(space, "shape"):
+            return
+        shape = (self.num_envs, *space.shape)
+        kind = jnp.integer if jnp.issubdtype(space.dtype, jnp.integer) else jnp.floating
+        given = getattr(action, "shape", None), getattr(action, "dtype", type(action).__name__)
+        fits = given[0] == shape and jnp.issubdtype(given[1], kind)
+        require(fits, "action", given, f"an array of shape {shape} and dtype {kind.__name__}")
 
     def _on_each_device(self, body: Callable, key: jax.Array, *lanes_and_params: Any) -> Any:
         """`body(key, *lanes, params)` on the lanes of each device; nothing is communicated."""

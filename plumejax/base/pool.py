@@ -55,6 +55,7 @@ class Pool:
     refresh: int = 1
 
     def __post_init__(self) -> None:
+        require(isinstance(self.batch, Batch), "batch", self.batch, "a Batch")
         whole = isinstance(self.size, int) and self.size > 0
         require(whole, "size", self.size, "an int > 0")
         fits = isinstance(self.refresh, int) and self.refresh > 0 and self.size % self.refresh == 0

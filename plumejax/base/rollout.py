@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from plumejax.base.batch import Batch
+from plumejax.base.errors import require
 from plumejax.base.pool import Pool
 
 
@@ -110,10 +111,20 @@ def rollout(
         is donated. By default every lane is reset.
       reduction: what to sum up, static. Over a mesh, a sum over the lanes is where its devices wait
         for one another.
+
+    Raises `ValidationError` for another `steps`, and for an `init` that was used up.
     """
+    whole = isinstance(steps, int) and not isinstance(steps, bool)
+    require(whole and steps >= 0, "steps", steps, "an int >= 0")
+    require(not _used_up(init), "init", "a carry that was used up", "a carry to go on from once")
     start_key, run_key = jax.random.split(key)
     carry = _start(batch, policy, start_key, params, reduction) if init is None else init
     return _run(batch, policy, run_key, params, steps, carry, reduction)
+
+
+def _used_up(carry: Carry | None) -> bool:
+    arrays = (leaf for leaf in jax.tree.leaves(carry) if not isinstance(leaf, jax.core.Tracer))
+    return any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in arrays)
 
 
 def rollouts(

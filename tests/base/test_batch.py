@@ -173,7 +173,7 @@ def test_params_of_one_lane_are_that_lane_alone(local):
         np.testing.assert_allclose(observation[i], alone, rtol=1e-6)
 
 
-@pytest.mark.parametrize("num_envs", [0, -1, 2.0])
+@pytest.mark.parametrize("num_envs", [0, -1, 2.0, True])
 def test_the_number_of_lanes_is_checked(local, num_envs):
     with pytest.raises(ValidationError, match="num_envs"):
         Batch(local[0], num_envs)
@@ -184,3 +184,30 @@ def test_equal_batches_are_equal(local):
     assert batch == replace(batch)
     assert hash(batch) == hash(replace(batch))
     assert batch != replace(batch, final_observation=False)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        jnp.zeros(3),
+        np.zeros(3, bool),
+        jnp.zeros((3, 1), jnp.int32),
+        jnp.zeros(4, jnp.int32),
+        jnp.int32(0),
+        [0, 0, 0],
+        None,
+    ],
+    ids=["float", "bool", "(n, 1)", "(n + 1,)", "scalar", "list", "None"],
+)
+def test_actions_that_would_freeze_every_lane_are_named(local, action):
+    env, params = local
+    batch = Batch(env, 3)
+    _, state = jax.eval_shape(batch.reset, jax.random.key(0), params)
+    with pytest.raises(ValidationError, match="action"):
+        jax.eval_shape(batch.step, jax.random.key(0), state, action, params)
+
+
+@pytest.mark.parametrize("mesh", [4, "x"])
+def test_a_mesh_is_a_mesh(local, mesh):
+    with pytest.raises(ValidationError, match="mesh"):
+        Batch(local[0], 4, mesh=mesh)

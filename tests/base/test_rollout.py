@@ -12,6 +12,7 @@ import pytest
 from flax import struct
 
 from plumejax.base.batch import Batch
+from plumejax.base.errors import ValidationError
 from plumejax.base.rollout import (
     Carry,
     Reduction,
@@ -166,3 +167,16 @@ def test_memory_starts_blank_when_an_episode_ends(batch, local, manual):
         assert got.memory[lane] == STEPS - 1 - last
         assert got.memory[lane] == got.state.step_count[lane]
     np.testing.assert_array_equal(memory, got.memory)
+
+
+def test_a_carry_that_was_used_up_is_named(batch, local):
+    carry, _ = rollout(batch, Wanderer(), jax.random.key(0), local[1], STEPS)
+    rollout(batch, Wanderer(), jax.random.key(0), local[1], STEPS, carry)
+    with pytest.raises(ValidationError, match="init"):
+        rollout(batch, Wanderer(), jax.random.key(0), local[1], STEPS, carry)
+
+
+@pytest.mark.parametrize("steps", [-1, 2.0, True, None])
+def test_the_number_of_steps_is_checked(batch, local, steps):
+    with pytest.raises(ValidationError, match="steps"):
+        rollout(batch, Wanderer(), jax.random.key(0), local[1], steps)

@@ -77,9 +77,10 @@ def test_targets_are_ratios_of_medians():
 
 
 def test_every_ratio_is_measured_within_one_round():
-    for chosen in (rounds.whole(), rounds.quick()):
+    but_training = [ratio for ratio in report.RATIOS if "PPO" not in ratio.label]
+    for chosen, ratios in ((rounds.whole(), report.RATIOS), (rounds.quick(), but_training)):
         keys = [{case.key for case in r.cases} for r in chosen]
-        for ratio in report.RATIOS:
+        for ratio in ratios:
             assert any({ratio.of, ratio.to} <= some for some in keys), ratio
     every = [case.key for r in rounds.whole() for case in r.cases]
     assert len(every) == len(set(every))
