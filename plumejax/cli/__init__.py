@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -12,21 +12,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from tyro.extras import SubcommandApp
 
     from plumejax.base.errors import PlumeError
-    from plumejax.cli.evaluate import evaluate
-    from plumejax.cli.list_tasks import list_tasks
-    from plumejax.cli.train import train
 
-    app = SubcommandApp()
-    app.command(train)
-    app.command(evaluate)
-    app.command(name="list")(list_tasks)
     args = list(sys.argv[1:] if arguments is None else arguments)
+    app = SubcommandApp()
     try:
-        return app.cli(
-            prog="plumejax",
-            description="The search for an odour source: train agents and see what they do.",
-            args=args,
+        if args[:1] == ["plume"]:
+            for name, verb in _plume_verbs().items():
+                app.command(name=name)(verb)
+            about = "Plumes, without an agent: look at them, roll them out, import recordings."
+            return app.cli(prog="plumejax plume", description=about, args=args[1:])
+        for name, verb in _verbs().items():
+            app.command(name=name)(verb)
+        about = (
+            "The search for an odour source: train agents and see what they do."
+            " `plumejax plume` has verbs of its own, for plumes."
         )
+        return app.cli(prog="plumejax", description=about, args=args)
     except PlumeError as error:
         # As text: what a message quotes in brackets is no markup.
         shown = Text.assemble(("error:", "bold red"), f" {error}")
@@ -38,6 +39,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted")
         return 130
+
+
+def _verbs() -> dict[str, Callable[..., int]]:
+    from plumejax.cli.evaluate import evaluate
+    from plumejax.cli.list_tasks import list_tasks
+    from plumejax.cli.train import train
+
+    return {"train": train, "evaluate": evaluate, "list": list_tasks}
+
+
+def _plume_verbs() -> dict[str, Callable[..., int]]:
+    from plumejax.cli.plume_datasets import plume_datasets
+    from plumejax.cli.plume_describe import plume_describe
+    from plumejax.cli.plume_generate import plume_generate
+    from plumejax.cli.plume_import import plume_import
+    from plumejax.cli.plume_show import plume_show
+
+    return {
+        "describe": plume_describe,
+        "show": plume_show,
+        "generate": plume_generate,
+        "import": plume_import,
+        "datasets": plume_datasets,
+    }
 
 
 def command() -> None:

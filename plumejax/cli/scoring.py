@@ -10,9 +10,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from plumejax.base.files import write_whole
 from plumejax.evaluation.episodes import play, trace
 from plumejax.evaluation.statistics import Summary, summarise
-from plumejax.learning.runs import EVALUATION, PICTURE, write_whole
+from plumejax.learning.runs import EVALUATION, PICTURE
 from plumejax.policies.reactive import Random, gradient_follower
 from plumejax.viewing.scenery import concentration_field
 

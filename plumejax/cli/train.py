@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plumejax.base.errors import PlumeError, ValidationError, require
+from plumejax.base.files import write_whole
 from plumejax.cli.scoring import report
 from plumejax.learning.checkpoints import require_same, restore, save
 from plumejax.learning.ppo import Hyperparameters, Metrics, Shapes, Training, continue_training
@@ -33,7 +34,6 @@ from plumejax.learning.runs import (
     read_config,
     read_metrics,
     write_config,
-    write_whole,
 )
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0

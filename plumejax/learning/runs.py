@@ -1,7 +1,6 @@
 """learning/runs: a training on disk: what it is a function of, its files, its agent."""
 
 import json
-import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import jax
 
 from plumejax.base.errors import ValidationError, require
+from plumejax.base.files import write_whole
 from plumejax.base.registry import find, make
 from plumejax.learning.agent import Agent
 from plumejax.learning.checkpoints import require_same, restore, versions
@@ -43,13 +43,6 @@ class RunConfig:
     shapes: Shapes = field(default_factory=Shapes)
     hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
     versions: dict[str, str] = field(default_factory=versions)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write `text` to `path`, which never holds half of it."""
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text)
-    os.replace(beside, path)
 
 
 def write_config(directory: Path, config: RunConfig) -> None:

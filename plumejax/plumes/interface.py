@@ -11,7 +11,8 @@ class Air(struct.PyTreeNode):
 
     Attributes:
       concentration: float32[n], in the unit of the plume, >= 0.
-      wind: float32[n, d], velocity of the air (where it goes to), lengths of the grid a step.
+      wind: float32[n, d], velocity of the air (where it goes to), lengths of the plume a second;
+        a step is a second to a plume that knows no time.
     """
 
     concentration: jax.Array

@@ -8,8 +8,9 @@ import numpy as np
 from plumejax.base import paths
 from plumejax.base.errors import require
 from plumejax.base.registry import Task, register
+from plumejax.plumes.filament_recordings import read_filaments
 from plumejax.plumes.gaussian import GaussianPlume
-from plumejax.plumes.recorded import RecordedPlume, read_filaments
+from plumejax.plumes.recorded import RecordedPlume
 from plumejax.search.arena import MaskedGrid, OpenGrid
 from plumejax.search.endings import GoalDisc
 from plumejax.search.environment import PlumeSearch
@@ -74,7 +75,7 @@ def recorded(
     time, at its half second a frame).
 
     Args:
-      data: path of a filament recording (`plumejax.plumes.recorded.read_filaments`).
+      data: path of a filament recording (`plumejax.plumes.filament_recordings.read_filaments`).
       source: x, y, z in m; may be left out for the recordings that we know.
       frames: first and last frame of the loop.
       **static: components, as in `plume_search`.
@@ -90,7 +91,7 @@ def recorded(
     pictures = recording.slice(range(frames[0], frames[1] + 1))
     grid_size = recording.grid_size
     parts = {
-        "plume": RecordedPlume(len(pictures), grid_size),
+        "plume": RecordedPlume(len(pictures), grid_size, unit="ppm"),
         "sensor": LocalConcentration(),
         "arena": MaskedGrid(grid_size),
         **static,

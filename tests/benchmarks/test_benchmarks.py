@@ -105,7 +105,7 @@ def test_json_holds_all_that_the_plots_need(tmp_path):
 
 @pytest.mark.parametrize("filaments", [1, 20])
 def test_made_up_recording_is_one(tmp_path, filaments):
-    from plumejax.plumes.recorded import read_filaments
+    from plumejax.plumes.filament_recordings import read_filaments
 
     recording = read_filaments(ours.write_recording(tmp_path, 3, filaments), ours.SOURCE)
     assert recording.grid_size == (77, 77)

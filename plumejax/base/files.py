@@ -1,0 +1,11 @@
+"""base/files: files that are never half written."""
+
+import os
+from pathlib import Path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write `text` to `path`, which never holds half of it."""
+    beside = path.with_name(f".{path.name}.part")
+    beside.write_text(text)
+    os.replace(beside, path)
