@@ -57,7 +57,7 @@ def plume_describe(
         name: of a plume (a wrong one lists them), or a movie's directory.
         set: numbers of a named plume, as in --set plume.radius=0.1.
         distances: from the source, where to look.
-        threshold: of a whiff; by default 1/1000 of the highest concentration at the source.
+        threshold: of a whiff; by default 1/1000 of the highest concentration, at the source too.
         steps: of the plume that are recorded; by default 20000, of a movie all.
         plumes: how many are recorded, each by itself; by default 1, of a bank all.
         warmup: steps before them; by default what the wind needs to fill the plume.
@@ -84,14 +84,14 @@ def plume_describe(
         console.print(_numbers(subject))
     gas, wind = _record(console, subject, jax.random.key(seed), away, first, steps, plumes)
     if threshold is None:
-        threshold = 1e-3 * float(gas[..., 0].max())
+        threshold = 1e-3 * float(gas.max())
     stations = [gas[..., i + 1] for i in range(len(away))]
     found = [summarise(series, threshold, subject.seconds) for series in stations]
     ratios = _ratios(console, subject, jax.random.key(seed), wind)
     if ratios:
+        console.print("\n[bold]dimensionless numbers[/]")
         console.print(_ratio_table(ratios))
-    table = _stations(subject, away, found, threshold, steps, plumes)
-    console.print(table)
+    _show_stations(console, subject, away, found, threshold, steps, plumes)
     if out is not None:
         everything = {
             "name": subject.name,
@@ -219,31 +219,28 @@ def _ratios(
 
 
 def _ratio_table(ratios: dict[str, float]) -> Table:
-    table = Table(title="dimensionless numbers", box=None, show_header=False, title_justify="left")
+    table = Table(box=None, show_header=False)
     for name, value in ratios.items():
         table.add_row(name, f"{value:.4g}")
     return table
 
 
-def _stations(
+def _show_stations(
+    console: Console,
     subject: Named,
     away: np.ndarray,
     found: list[Summary],
     threshold: float,
     steps: int,
     plumes: int,
-) -> Table:
+) -> None:
     time = subject.time
     of = f"{plumes} plumes of " if plumes > 1 else ""
-    table = Table(
-        title=f"on the axis, {of}{lasting(subject, steps)}; whiffs are above {threshold:.3g}",
-        caption=f"a: p(t) ~ t^-a e^(-t/T) from tau = {found[0].blank_law.shortest:.3g} {time} on,"
-        f" 3/2 in a dilute plume; mean of that: sqrt(pi tau T) / 2",
-        box=None,
-        header_style="bold",
-        title_justify="left",
-        caption_justify="left",
+    console.print(
+        f"\n[bold]on the axis[/], {of}{lasting(subject, steps)}; whiffs are above {threshold:.3g}",
+        highlight=False,
     )
+    table = Table(box=None, header_style="bold")
     heads = (
         f"distance\n({subject.length})",
         "mean",
@@ -274,7 +271,13 @@ def _stations(
             _with_error(blanks.exponent, blanks.error),
             _number(blanks.cutoff),
         )
-    return table
+    console.print(table)
+    tau = lasting(subject, 6) if time == "step" else f"{found[0].blank_law.shortest:.3g} s"
+    console.print(
+        f"a: p(t) ~ t^-a e^(-t/T) from tau = {tau} on, 3/2 in a dilute plume, whose mean then is"
+        " sqrt(pi tau T) / 2",
+        highlight=False,
+    )
 
 
 def _number(value: float) -> str:

@@ -32,7 +32,8 @@ class PowerLaw:
 
     Attributes:
       shortest: seconds; durations below it were left out.
-      exponent, error: and its standard error; NaN where too few durations are left.
+      exponent, error: and its standard error; NaN where too few durations are left, or no exponent
+        fits them.
       cutoff, cutoff_error: seconds; infinite without a cut-off.
       count: durations that it was fitted to.
     """
@@ -164,7 +165,7 @@ def fit_power_law_with_cutoff(durations: Any, shortest: float, dt: float = 0.0) 
     """
     kept, least = _above(durations, shortest, dt)
     x = kept / least
-    if len(kept) < 10 or np.ptp(x) == 0:
+    if len(kept) < _FEWEST or np.ptp(x) == 0:
         return _no_law(shortest, len(kept))
     seen = np.asarray([np.log(x).mean(), x.mean()])
 
@@ -176,8 +177,10 @@ def fit_power_law_with_cutoff(durations: Any, shortest: float, dt: float = 0.0) 
     # A cut-off beyond a hundred times the longest says that none was seen.
     lowest = np.log(0.01 / x.max())
     start = [1 + 1 / seen[0], np.log(1 / x.max())]
-    bounds = [(-5.0, 20.0), (lowest, 3.0)]
+    bounds = [_EXPONENTS, (lowest, 3.0)]
     a, log_b = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    if a in _EXPONENTS:
+        return _no_law(shortest, len(kept))
     if log_b <= lowest + 1e-6:
         return fit_power_law(durations, shortest, dt)
     _, _, covariance = _tempered(a, np.exp(log_b))
@@ -191,6 +194,13 @@ def fit_power_law_with_cutoff(durations: Any, shortest: float, dt: float = 0.0) 
         cutoff_error=float(cutoff * errors[1] / np.exp(log_b)),
         count=len(kept),
     )
+
+
+_FEWEST = 20
+"""Durations that two numbers are fitted to."""
+
+_EXPONENTS = (-3.0, 20.0)
+"""An exponent beyond is no power law."""
 
 
 def _tempered(a: float, b: float) -> tuple[float, np.ndarray, np.ndarray]:

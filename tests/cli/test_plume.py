@@ -178,7 +178,7 @@ def test_a_movie_has_so_many_frames_and_is_no_plume_to_roll_out(bank, capsys, tm
 
 
 @pytest.mark.slow
-def test_an_interrupted_bank_goes_on_with_the_same_command(tmp_path):
+def test_an_interrupted_bank_goes_on_with_the_same_command(tmp_path, interruptible):
     out, whole = tmp_path / "bank", tmp_path / "whole"
     more = ["--plumes", "3", "--frames", "4000", "--every", "3", "--peak", "30"]
     more += ["--grid", "60", "30"]

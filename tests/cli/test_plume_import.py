@@ -89,7 +89,7 @@ def test_filaments_are_imported(recording, tmp_path, capsys):
         _run(recording, "--out", tmp_path / "other", *choices, "--downsample", 2, 2)
 
 
-def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path):
+def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path, interruptible):
     rng = np.random.default_rng(0)
     file, out = tmp_path / "long.npy", tmp_path / "movie"
     frames = np.lib.format.open_memmap(file, "w+", np.float32, (400, 80, 100))
