@@ -337,6 +337,8 @@ def _dimensionless(plume: Any, params: Any) -> Iterator[tuple[str, float]]:
     diffusivity, radius, rate = (
         _number(params, name) for name in ("diffusivity", "radius", "rate")
     )
+    if hasattr(params, "keep"):  # the fraction of the releases that happen
+        rate *= _number(params, "keep")
     if speed and reach and diffusivity:
         yield "Pe", speed * reach / diffusivity
     if reach and radius:

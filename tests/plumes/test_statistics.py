@@ -195,6 +195,8 @@ def test_the_numbers_of_a_plume():
     params = plume.default_params()  # U 0.5 m/s, 10 m, D 0.00125 m^2/s, r 0.01 m, 100 /s
     expected = {"Pe": 4000.0, "r0 / L": 1e-3, "releases per r0 / U": 2, "releases per L / U": 2000}
     assert stats.dimensionless(plume, params) == pytest.approx(expected)
+    fewer = stats.dimensionless(plume, params.replace(keep=np.float32(0.4)))
+    assert fewer["releases per L / U"] == pytest.approx(800)
     assert stats.step_seconds(plume, params) == pytest.approx(0.04)
     assert stats.crossing(plume, params) == 750  # 1.5 times 20 s, of 0.04 s
     south = params.replace(wind=params.wind.replace(velocity=np.float32([0.0, -2.0])))
