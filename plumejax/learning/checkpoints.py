@@ -114,8 +114,9 @@ def _read(manager: ocp.CheckpointManager, step: int, **what: Any) -> Any:
         return manager.restore(step, args=ocp.args.Composite(**what))
     except (ValueError, KeyError, OSError) as error:
         raise ValidationError(
-            f"the checkpoint of update {step} in {manager.directory} is damaged: remove its folder"
-            f" to use an earlier one ({type(error).__name__}: {str(error)[:200]})"
+            f"the checkpoint of update {step} in {manager.directory} is damaged, or was saved when"
+            " its task kept other numbers (CHANGELOG.md); if it is damaged, remove its folder to use"
+            f" an earlier one ({type(error).__name__}: {str(error)[:200]})"
         ) from error
 
 
