@@ -115,8 +115,8 @@ def _read(manager: ocp.CheckpointManager, step: int, **what: Any) -> Any:
     except (ValueError, KeyError, OSError) as error:
         raise ValidationError(
             f"the checkpoint of update {step} in {manager.directory} is damaged, or was saved when"
-            " its task kept other numbers (CHANGELOG.md); if it is damaged, remove its folder to use"
-            f" an earlier one ({type(error).__name__}: {str(error)[:200]})"
+            " its task kept other numbers (CHANGELOG.md); if it is damaged, remove its folder to"
+            f" use an earlier one ({type(error).__name__}: {str(error)[:200]})"
         ) from error
 
 

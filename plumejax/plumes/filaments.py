@@ -380,8 +380,8 @@ class FarrellWind:
         spread = kx * (right + left - 2 * state.field) / (2 * jnp.square(dx))
         spread += ky * (above + below - 2 * state.field) / (2 * jnp.square(dy))
         # Without pressure the air cannot blow harder than it does at some time at the boundary. The
-        # centred differences forget that in a strong gust: on 11 x 11 nodes one wind of 512 ran away
-        # within three minutes.
+        # centred differences forget that in a strong gust: on 11 x 11 nodes one wind of 512 ran
+        # away within three minutes.
         most = 6 * self._stationary(params)[0]
         rest = self.mean(params)[:, None, None]
         field = state.field + dt * (spread - carried)
