@@ -240,9 +240,10 @@ def _show_stations(
         f"\n[bold]on the axis[/], {of}{lasting(subject, steps)}; whiffs are above {threshold:.3g}",
         highlight=False,
     )
-    table = Table(box=None, header_style="bold")
-    heads = (
-        f"distance\n({subject.length})",
+    # Two tables, so that each fits a terminal of 80 columns.
+    place = f"distance\n({subject.length})"
+    whiffs = _columns(
+        place,
         "mean",
         "std /\nmean",
         "peak /\nmean",
@@ -250,15 +251,10 @@ def _show_stations(
         f"whiffs\na {time}",
         f"whiff\n({time})",
         f"blank\n({time})",
-        "a of\nwhiffs",
-        "a of\nblanks",
-        f"T of blanks\n({time})",
     )
-    for head in heads:
-        table.add_column(head, justify="right")
+    laws = _columns(place, "a of whiffs", "a of blanks", f"T of blanks\n({time})")
     for distance, each in zip(away, found, strict=True):
-        whiffs, blanks = each.whiff_law, each.blank_law
-        table.add_row(
+        whiffs.add_row(
             f"{distance:g}",
             f"{each.mean:.3g}",
             _number(each.variation),
@@ -267,17 +263,29 @@ def _show_stations(
             f"{each.encounters:.3g}",
             _number(each.whiff),
             _number(each.blank),
-            _with_error(whiffs.exponent, whiffs.error),
-            _with_error(blanks.exponent, blanks.error),
-            _number(blanks.cutoff),
         )
-    console.print(table)
+        laws.add_row(
+            f"{distance:g}",
+            _with_error(each.whiff_law.exponent, each.whiff_law.error),
+            _with_error(each.blank_law.exponent, each.blank_law.error),
+            _number(each.blank_law.cutoff),
+        )
+    console.print(whiffs)
+    console.print("")
+    console.print(laws)
     tau = lasting(subject, 6) if time == "step" else f"{found[0].blank_law.shortest:.3g} s"
     console.print(
         f"a: p(t) ~ t^-a e^(-t/T) from tau = {tau} on, 3/2 in a dilute plume, whose mean then is"
         " sqrt(pi tau T) / 2",
         highlight=False,
     )
+
+
+def _columns(*heads: str) -> Table:
+    table = Table(box=None, header_style="bold")
+    for head in heads:
+        table.add_column(head, justify="right")
+    return table
 
 
 def _number(value: float) -> str:

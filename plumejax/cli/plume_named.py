@@ -237,9 +237,11 @@ def lasting(subject: Named, frames: int) -> str:
 
 
 def meanings(params: Any, prefix: str = "plume") -> dict[str, str]:
-    """What each number is, with its unit, by path: as the docstring of its class says."""
+    """What each number is, with its unit, by path: as the docstrings of its class say."""
     found = {}
-    entries = _attributes(type(params).__doc__ or "")
+    entries: dict[str, str] = {}
+    for kind in reversed(type(params).__mro__):
+        entries.update(_attributes(kind.__doc__ or ""))
     for name in getattr(params, "__dataclass_fields__", {}):
         value, path = getattr(params, name), f"{prefix}.{name}"
         found[path] = entries.get(name, "")

@@ -13,55 +13,40 @@ import numpy as np
 from flax import struct
 
 from plumejax.base.errors import require
+from plumejax.plumes import noise
 from plumejax.plumes import particles as pool
 from plumejax.plumes.interface import Air
 from plumejax.plumes.puffs import (
+    PuffParams,
+    PuffPlume,
     PuffState,
-    carry,
-    felt_wind,
+    euler,
     require_not_negative,
-    require_puffs,
-    warm_up,
+    squared_distance,
 )
-from plumejax.plumes.sources import Still, default_source
-from plumejax.plumes.wind import Constant, require_finite, require_least, require_more
+from plumejax.plumes.wind import require_finite, require_least, require_more
 
 
-class FilamentParams(struct.PyTreeNode):
-    """Numbers of a `FilamentPlume`; lengths in m.
+class FilamentParams(PuffParams):
+    """Numbers of a `FilamentPlume`: those of `PuffParams`, with lengths in m, and its own.
 
     Attributes:
-      wind: those of the wind.
-      source: float32[3], or float32[S, 3] of several, where puffs are born.
-      source_motion: those of the sources' motion.
-      radius: float32[], m, width of a newborn puff, > 0.
       growth: float32[], m^2/s, `radius^2` grows by it, >= 0.
       diffusivity: float32[], m^2/s, of the puffs' own walk in each of three directions, >= 0.
-      rate: float32[], puffs a second and source, >= 0.
       initial: int32[], puffs at the source at the start, >= 0.
       amount: float32[], of odour in a puff, >= 0.
-      low, high: float32[2], m, a puff that leaves this box in x or y is gone.
       height: float32[], m, z of positions that are given as x and y alone.
-      dt: float32[], s, one step of the model, > 0.
     """
 
-    wind: Any
-    source: Any
-    source_motion: Any
-    radius: Any
     growth: Any
     diffusivity: Any
-    rate: Any
     initial: Any
     amount: Any
-    low: Any
-    high: Any
     height: Any
-    dt: Any
 
 
 @dataclass(frozen=True)
-class FilamentPlume:
+class FilamentPlume(PuffPlume):
     """Gaussian puffs in a wind field (Farrell et al. 2002, Environmental Fluid Mechanics 2: 143).
 
     `C = sum A / ((8 pi^3)^(1/2) r^3) exp(-d^2 / (2 r^2))`, `r^2 = radius^2 + growth age`. A puff
@@ -69,29 +54,16 @@ class FilamentPlume:
     dt: the widely used program multiplies its noise by dt instead, and so has another diffusivity
     with every dt.
 
-    Attributes:
-      capacity: slots for puffs; a birth that finds no slot does not happen.
-      wind: any wind.
-      num_sources: how many sources.
-      source_motion: how they move.
-      substeps: steps of dt in one `advance`.
-      warmup: how often `start` advances an empty plume; with 0 it begins with `initial` puffs.
+    `start` begins with `initial` puffs at the source. Attributes: those of `PuffPlume`.
     """
 
-    capacity: int = 1000
-    wind: Any = Constant()
-    num_sources: int = 1
-    source_motion: Any = Still()
-    substeps: int = 1
-    warmup: int = 0
+    dimensions = 3
     unit = "amount a m^3"
 
     def default_params(self) -> FilamentParams:
         """Those of Farrell et al. 2002 as far as they do not concern the wind."""
         return FilamentParams(
-            wind=self.wind.default_params(),
-            source=default_source(self.num_sources, (5.0, 0.0, 0.0)),
-            source_motion=self.source_motion.default_params(self.num_sources, 3),
+            **self._own_defaults((5.0, 0.0, 0.0)),
             radius=np.sqrt(np.float32(0.001)),
             growth=np.float32(0.001),
             diffusivity=np.float32(0.02),
@@ -104,26 +76,19 @@ class FilamentPlume:
             dt=np.float32(0.01),
         )
 
-    def start(self, key: jax.Array, params: FilamentParams) -> PuffState:
-        wind_key, source_key, first_key, warmup_key = jax.random.split(key, 4)
-        sources = self.source_motion.start(source_key, params.source, params.source_motion)
-        puffs, _ = pool.release(
-            first_key,
-            pool.empty(self.capacity, 3),
-            jnp.asarray(params.initial, jnp.int32),
-            self.source_motion.positions(sources),
-        )
-        state = PuffState(puffs, self.wind.start(wind_key, params.wind), sources)
-        return warm_up(self, warmup_key, state, params)
+    def _begin(self, key: jax.Array, params: FilamentParams) -> PuffState:
+        begin_key, first_key = jax.random.split(key)
+        state = super()._begin(begin_key, params)
+        places = self.source_motion.positions(state.sources)
+        first = jnp.asarray(params.initial, jnp.int32)
+        puffs, _ = pool.release(first_key, state.particles, first, places)
+        return state.replace(particles=puffs)
 
-    def advance(self, key: jax.Array, state: PuffState, params: FilamentParams) -> PuffState:
-        def step(key: jax.Array, state: PuffState) -> PuffState:
-            walk_key, key = jax.random.split(key)
-            spread = jnp.sqrt(2 * jnp.asarray(params.diffusivity, jnp.float32) * params.dt)
-            walk = spread * pool.walk(walk_key, 3, self.capacity)
-            return carry(self, key, state, walk, params.rate, params)
-
-        return pool.repeat(step, key, state, self.substeps)
+    def _step(self, key: jax.Array, state: PuffState, params: FilamentParams) -> PuffState:
+        walk_key, *keys = jax.random.split(key, 5)
+        spread = jnp.sqrt(2 * jnp.asarray(params.diffusivity, jnp.float32) * params.dt)
+        walk = spread * noise.walk(walk_key, 3, self.capacity)
+        return self._carry(keys, state, euler, walk, params.rate, params)
 
     def sample(self, state: PuffState, positions: jax.Array, params: FilamentParams) -> Air:
         puffs = state.particles
@@ -132,22 +97,13 @@ class FilamentPlume:
         scale = np.float32(1 / np.sqrt(8 * np.pi**3)) * params.amount
         # float32 holds no number as large as the cube of a large one's root; in this order it does.
         peak = jnp.where(puffs.alive, scale / (width * jnp.sqrt(width)), 0.0)
-        squared = jnp.zeros((), jnp.float32)
-        for place, centre in zip(places, puffs.position, strict=True):
-            squared = squared + jnp.square(place[:, None] - centre[None])
+        squared = squared_distance(places, puffs.position)
         parts = peak[None] * jnp.exp(squared * (np.float32(-0.5) / width)[None])
-        return Air(jnp.sum(parts, axis=1), felt_wind(self, state, places, positions, params))
-
-    def sources(self, state: PuffState, params: FilamentParams) -> jax.Array:
-        return self.source_motion.positions(state.sources)
-
-    def thin(self, state: PuffState, keep: Any, salt: jax.Array) -> PuffState:
-        """The state with a fraction `keep` of the puffs (`particles.thin`)."""
-        return state.replace(particles=pool.thin(state.particles, keep, salt))
+        return Air(jnp.sum(parts, axis=1), self._felt_wind(state, places, positions, params))
 
     def validate(self, params: FilamentParams) -> None:
         """Raise `ValidationError` if a number is not allowed."""
-        require_puffs(self, params, 3)
+        super().validate(params)
         for name in ("growth", "diffusivity", "amount"):
             require_not_negative(name, getattr(params, name))
         initial = np.asarray(params.initial)
@@ -155,65 +111,38 @@ class FilamentPlume:
         require(good, "plume.initial", params.initial, f"in 0..{self.capacity}, the capacity")
 
 
-class TrackingParams(struct.PyTreeNode):
-    """Numbers of a `TrackingPlume`; lengths in m.
+class TrackingParams(PuffParams):
+    """Numbers of a `TrackingPlume`: those of `PuffParams`, with lengths in m, and its own.
 
     Attributes:
-      wind: those of the wind.
-      source: float32[2], or float32[S, 2] of several, where puffs are born.
-      source_motion: those of the sources' motion.
-      radius: float32[], m, of a newborn puff, > 0.
       growth: float32[], m/s, the radius grows by it, >= 0.
       diffusivity: float32[], m^2/s, of the puffs' own walk in y, >= 0.
-      rate: float32[], puffs a second and source, >= 0.
       keep: float32[], fraction of the puffs that is born at all, in [0, 1].
-      low, high: float32[2], m, a puff that leaves this box is gone.
-      dt: float32[], s, one step of the model, > 0.
     """
 
-    wind: Any
-    source: Any
-    source_motion: Any
-    radius: Any
     growth: Any
     diffusivity: Any
-    rate: Any
     keep: Any
-    low: Any
-    high: Any
-    dt: Any
 
 
 @dataclass(frozen=True)
-class TrackingPlume:
+class TrackingPlume(PuffPlume):
     """Square puffs in a wind that is the same everywhere (Singh, van Breugel, Rao, Brunton 2023,
     Nature Machine Intelligence 5: 58).
 
     `c = (radius / r)^3` of every puff with `|dx| < r` and `|dy| < r`, summed; `r = radius + growth
     age`; births are placed after the move.
 
-    Attributes:
-      capacity: slots for puffs; a birth that finds no slot does not happen.
-      wind: any wind.
-      num_sources: how many sources.
-      source_motion: how they move.
-      substeps: steps of dt in one `advance`; the published task keeps every fourth.
-      warmup: how often `start` advances an empty plume.
+    Attributes: those of `PuffPlume`; the published task keeps every fourth step.
     """
 
     capacity: int = 2500
-    wind: Any = Constant()
-    num_sources: int = 1
-    source_motion: Any = Still()
     substeps: int = 4
-    warmup: int = 0
     unit = "1 in a newborn puff"
 
     def default_params(self) -> TrackingParams:
         return TrackingParams(
-            wind=self.wind.default_params(),
-            source=default_source(self.num_sources, (0.0, 0.0)),
-            source_motion=self.source_motion.default_params(self.num_sources, 2),
+            **self._own_defaults((0.0, 0.0)),
             radius=np.float32(0.01),
             growth=np.float32(0.01),
             diffusivity=np.float32(0.00125),
@@ -224,25 +153,13 @@ class TrackingPlume:
             dt=np.float32(0.01),
         )
 
-    def start(self, key: jax.Array, params: TrackingParams) -> PuffState:
-        wind_key, source_key, warmup_key = jax.random.split(key, 3)
-        state = PuffState(
-            particles=pool.empty(self.capacity, 2),
-            wind=self.wind.start(wind_key, params.wind),
-            sources=self.source_motion.start(source_key, params.source, params.source_motion),
-        )
-        return warm_up(self, warmup_key, state, params)
-
-    def advance(self, key: jax.Array, state: PuffState, params: TrackingParams) -> PuffState:
-        def step(key: jax.Array, state: PuffState) -> PuffState:
-            walk_key, key = jax.random.split(key)
-            spread = jnp.sqrt(2 * jnp.asarray(params.diffusivity, jnp.float32) * params.dt)
-            across = spread * pool.walk(walk_key, 1, self.capacity)
-            walk = jnp.concatenate([jnp.zeros_like(across), across])
-            rate = jnp.asarray(params.rate, jnp.float32) * params.keep
-            return carry(self, key, state, walk, rate, params)
-
-        return pool.repeat(step, key, state, self.substeps)
+    def _step(self, key: jax.Array, state: PuffState, params: TrackingParams) -> PuffState:
+        walk_key, *keys = jax.random.split(key, 5)
+        spread = jnp.sqrt(2 * jnp.asarray(params.diffusivity, jnp.float32) * params.dt)
+        across = spread * noise.walk(walk_key, 1, self.capacity)
+        walk = jnp.concatenate([jnp.zeros_like(across), across])
+        rate = jnp.asarray(params.rate, jnp.float32) * params.keep
+        return self._carry(keys, state, euler, walk, rate, params)
 
     def sample(self, state: PuffState, positions: jax.Array, params: TrackingParams) -> Air:
         puffs = state.particles
@@ -253,18 +170,11 @@ class TrackingPlume:
         for place, centre in zip(places, puffs.position, strict=True):
             inside = inside & (jnp.abs(place[:, None] - centre[None]) < radius[None])
         concentration = jnp.sum(jnp.where(inside, strength[None], 0.0), axis=1)
-        return Air(concentration, felt_wind(self, state, places, positions, params))
-
-    def sources(self, state: PuffState, params: TrackingParams) -> jax.Array:
-        return self.source_motion.positions(state.sources)
-
-    def thin(self, state: PuffState, keep: Any, salt: jax.Array) -> PuffState:
-        """The state with a fraction `keep` of the puffs (`particles.thin`)."""
-        return state.replace(particles=pool.thin(state.particles, keep, salt))
+        return Air(concentration, self._felt_wind(state, places, positions, params))
 
     def validate(self, params: TrackingParams) -> None:
         """Raise `ValidationError` if a number is not allowed."""
-        require_puffs(self, params, 2)
+        super().validate(params)
         for name in ("growth", "diffusivity"):
             require_not_negative(name, getattr(params, name))
         keep = np.asarray(params.keep)
@@ -401,18 +311,18 @@ class FarrellWind:
         )
         column = jnp.minimum(jnp.floor(x), nx - 2.0)
         row = jnp.minimum(jnp.floor(y), ny - 2.0)
-        across, up = x - column, y - row
+        across, up = (x - column)[None], (y - row)[None]
         corner = (row * nx + column).astype(jnp.int32)
 
-        def between(grid: jax.Array) -> jax.Array:
-            # The clips above promise it, and a gather that checks its bounds takes twice as long.
-            a, b, c, d = (
-                grid.at[corner + step].get(mode="promise_in_bounds") for step in (0, 1, nx, nx + 1)
-            )
-            lower, upper = a * (1 - across) + b * across, c * (1 - across) + d * across
-            return lower * (1 - up) + upper * up
-
-        return jnp.stack([between(grid) for grid in state.field.reshape(2, -1)])
+        # Bilinear in a cell is four numbers of it. The cells' numbers lie side by side, so that one
+        # place is one read: to gather the corners' winds one by one takes twice as long.
+        grid = state.field.reshape(2, -1)
+        a, b, c, d = (jnp.roll(grid, -step, axis=1) for step in (0, 1, nx, nx + 1))
+        cells = jnp.concatenate([a, b - a, c - a, d - c - b + a]).T
+        # The clips above promise the bounds; a gather that checks them takes twice as long again.
+        numbers = cells.at[corner].get(mode="promise_in_bounds").T
+        level, by_x, by_y, by_both = numbers.reshape(4, 2, -1)
+        return level + across * by_x + up * (by_y + across * by_both)
 
     def mean(self, params: FarrellWindParams) -> jax.Array:
         return jnp.asarray(params.velocity, jnp.float32)

@@ -5,7 +5,6 @@ The stochastic flow of Durve, Piro, Cencini, Biferale and Celani 2020 (Physical 
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -13,11 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from plumejax.plumes import particles as pool
-from plumejax.plumes.geometry import in_box
+from plumejax.plumes import noise
 from plumejax.plumes.interface import Air
-from plumejax.plumes.puffs import PuffState, felt_wind, require_not_negative, require_puffs, warm_up
-from plumejax.plumes.sources import Still, default_source
+from plumejax.plumes.puffs import (
+    PuffParams,
+    PuffPlume,
+    PuffState,
+    midpoint,
+    require_not_negative,
+    squared_distance,
+)
 from plumejax.plumes.wind import (
     ornstein_uhlenbeck,
     require_finite,
@@ -110,33 +114,20 @@ class FourierFlow:
         require_more("time", params.time, 0.0)
 
 
-class TracerParams(struct.PyTreeNode):
-    """Numbers of a `TracerPlume`; lengths are those of the wind.
+class TracerParams(PuffParams):
+    """Numbers of a `TracerPlume`: those of `PuffParams`, with the wind's lengths, and its own.
+
+    `radius` is the standard deviation of the Gaussian that a tracer is seen through.
 
     Attributes:
-      wind: those of the wind.
-      source: float32[2], or float32[S, 2] of several, where tracers are released.
-      source_motion: those of the sources' motion.
-      radius: float32[], w, standard deviation of the Gaussian that a tracer is seen through, > 0.
       diffusivity: float32[], lengths^2 a second, of the tracers' own walk, >= 0.
-      rate: float32[], tracers a second and source, >= 0.
-      low, high: float32[2], a tracer that leaves this box is gone.
-      dt: float32[], s, one step of the model, > 0.
     """
 
-    wind: Any
-    source: Any
-    source_motion: Any
-    radius: Any
     diffusivity: Any
-    rate: Any
-    low: Any
-    high: Any
-    dt: Any
 
 
 @dataclass(frozen=True)
-class TracerPlume:
+class TracerPlume(PuffPlume):
     """Points of odour, released at Poisson moments, that a flow carries.
 
     `C = sum 1 / (2 pi w^2) exp(-d^2 / (2 w^2))`: tracers a unit of area, seen through a Gaussian.
@@ -146,29 +137,17 @@ class TracerPlume:
     its mean and with dt = 0.2 s, tracers that were spread evenly have after 20 s a variance of
     their number a cell of 1.36 times its mean, where it has to be its mean; midpoint steps: 1.00.
 
-    Attributes:
-      capacity: slots for tracers; a release that finds no slot does not happen.
-      wind: any wind.
-      num_sources: how many sources.
-      source_motion: how they move.
-      substeps: steps of dt in one `advance`.
-      warmup: how often `start` advances an empty plume.
+    Attributes: those of `PuffPlume`.
     """
 
     capacity: int = 512
     wind: Any = FourierFlow()
-    num_sources: int = 1
-    source_motion: Any = Still()
-    substeps: int = 1
-    warmup: int = 0
     unit = "tracers a unit of area"
 
     def default_params(self) -> TracerParams:
         """Numbers of our own, for the flow's: four boxes downwind, 300 tracers on average."""
         return TracerParams(
-            wind=self.wind.default_params(),
-            source=default_source(self.num_sources, (0.0, 0.0)),
-            source_motion=self.source_motion.default_params(self.num_sources, 2),
+            **self._own_defaults((0.0, 0.0)),
             radius=np.float32(0.2),
             diffusivity=np.float32(0.0),
             rate=np.float32(8.0),
@@ -177,55 +156,21 @@ class TracerPlume:
             dt=np.float32(0.1),
         )
 
-    def start(self, key: jax.Array, params: TracerParams) -> PuffState:
-        wind_key, source_key, warmup_key = jax.random.split(key, 3)
-        state = PuffState(
-            particles=pool.empty(self.capacity, 2),
-            wind=self.wind.start(wind_key, params.wind),
-            sources=self.source_motion.start(source_key, params.source, params.source_motion),
-        )
-        return warm_up(self, warmup_key, state, params)
-
-    def advance(self, key: jax.Array, state: PuffState, params: TracerParams) -> PuffState:
-        return pool.repeat(partial(self._advance_once, params), key, state, self.substeps)
-
-    def _advance_once(self, params: TracerParams, key: jax.Array, state: PuffState) -> PuffState:
-        wind_key, source_key, walk_key, count_key, birth_key = jax.random.split(key, 5)
-        dt = jnp.asarray(params.dt, jnp.float32)
-        wind = self.wind.advance(wind_key, state.wind, dt, params.wind)
-        sources = self.source_motion.advance(source_key, state.sources, dt, params.source_motion)
-        tracers = state.particles
-        midway = tracers.position + dt / 2 * self.wind.at(wind, tracers.position, params.wind)
-        spread = jnp.sqrt(2 * jnp.asarray(params.diffusivity, jnp.float32) * dt)
-        walk = spread * pool.walk(walk_key, 2, self.capacity)
-        position = tracers.position + dt * self.wind.at(wind, midway, params.wind) + walk
-        here = in_box(position.T, params.low, params.high)
-        tracers = tracers.replace(
-            position=position, age=tracers.age + dt, alive=tracers.alive & here
-        )
-        rate = jnp.asarray(params.rate, jnp.float32) * self.num_sources
-        count = pool.poisson_count(count_key, rate * dt)
-        tracers, _ = pool.release(birth_key, tracers, count, self.source_motion.positions(sources))
-        return PuffState(tracers, wind, sources)
+    def _step(self, key: jax.Array, state: PuffState, params: TracerParams) -> PuffState:
+        walk_key, *keys = jax.random.split(key, 5)
+        spread = jnp.sqrt(2 * jnp.asarray(params.diffusivity, jnp.float32) * params.dt)
+        walk = spread * noise.walk(walk_key, 2, self.capacity)
+        return self._carry(keys, state, midpoint, walk, params.rate, params)
 
     def sample(self, state: PuffState, positions: jax.Array, params: TracerParams) -> Air:
         tracers, places = state.particles, positions.T
         square = jnp.square(jnp.asarray(params.radius, jnp.float32))
-        squared = jnp.zeros((), jnp.float32)
-        for place, tracer in zip(places, tracers.position, strict=True):
-            squared = squared + jnp.square(place[:, None] - tracer[None])
+        squared = squared_distance(places, tracers.position)
         parts = jnp.where(tracers.alive[None], jnp.exp(squared * (np.float32(-0.5) / square)), 0.0)
         concentration = jnp.sum(parts, axis=1) / (np.float32(2 * np.pi) * square)
-        return Air(concentration, felt_wind(self, state, places, positions, params))
-
-    def sources(self, state: PuffState, params: TracerParams) -> jax.Array:
-        return self.source_motion.positions(state.sources)
-
-    def thin(self, state: PuffState, keep: Any, salt: jax.Array) -> PuffState:
-        """The state with a fraction `keep` of the tracers (`particles.thin`)."""
-        return state.replace(particles=pool.thin(state.particles, keep, salt))
+        return Air(concentration, self._felt_wind(state, places, positions, params))
 
     def validate(self, params: TracerParams) -> None:
         """Raise `ValidationError` if a number is not allowed."""
-        require_puffs(self, params, 2)
+        super().validate(params)
         require_not_negative("diffusivity", params.diffusivity)

@@ -8,7 +8,6 @@ the shape of the plume.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -18,17 +17,15 @@ from flax import struct
 
 from plumejax.base.errors import require
 from plumejax.plumes import noise
-from plumejax.plumes import particles as pool
 from plumejax.plumes.interface import Air
 from plumejax.plumes.puffs import (
+    PuffParams,
+    PuffPlume,
     PuffState,
-    carry,
-    felt_wind,
+    euler,
     require_not_negative,
-    require_puffs,
-    warm_up,
+    squared_distance,
 )
-from plumejax.plumes.sources import Still, default_source
 from plumejax.plumes.wind import Constant, ConstantParams
 
 MOST_SWITCHES = 4
@@ -223,33 +220,18 @@ def _require_short(params: CrosswindParams, dt: Any) -> None:
     require(np.all(np.asarray(dt) <= longest), "plume.dt", dt, f"<= {longest:g} s, a tenth of T")
 
 
-class PacketParams(struct.PyTreeNode):
-    """Numbers of a `PacketPlume`; lengths in mm.
+class PacketParams(PuffParams):
+    """Numbers of a `PacketPlume`: those of `PuffParams`, with lengths in mm, and its own.
 
     Attributes:
-      wind: those of the wind.
       crosswind: those of the packets' own velocity.
-      source: float32[2], or float32[S, 2] of several, where packets are born.
-      source_motion: those of the sources' motion.
-      radius: float32[], mm, r of a newborn packet, > 0.
       diffusivity: float32[], mm^2/s, D, by which `r^2` grows, >= 0.
-      rate: float32[], packets a second and source, >= 0.
       amount: float32[], of odour in a packet, >= 0.
-      low, high: float32[2], mm, a packet that leaves this box is gone.
-      dt: float32[], s, one step of the model, > 0.
     """
 
-    wind: Any
     crosswind: Any
-    source: Any
-    source_motion: Any
-    radius: Any
     diffusivity: Any
-    rate: Any
     amount: Any
-    low: Any
-    high: Any
-    dt: Any
 
 
 class PacketState(PuffState):
@@ -263,29 +245,18 @@ class PacketState(PuffState):
 
 
 @dataclass(frozen=True)
-class PacketPlume:
+class PacketPlume(PuffPlume):
     """Round packets, `C = sum A / (pi r^2) exp(-d^2 / r^2)`, `r^2 = radius^2 + 4 D age`.
 
     They are born at Poisson moments and move with the wind where they are, and across it with their
     own velocities. The integral of C over the plane is A times their number.
 
-    Attributes:
-      capacity: slots for packets; a birth that finds no slot does not happen.
-      wind: any wind.
+    Attributes: those of `PuffPlume`, and
       crosswind: what the packets' own velocities do.
-      num_sources: how many sources.
-      source_motion: how they move.
-      substeps: steps of dt in one `advance`.
-      warmup: how often `start` advances an empty plume.
     """
 
     capacity: int = 96
-    wind: Any = Constant()
     crosswind: Any = OrnsteinUhlenbeckCrosswind()
-    num_sources: int = 1
-    source_motion: Any = Still()
-    substeps: int = 1
-    warmup: int = 0
     unit = "amount a mm^2"
 
     def default_params(self) -> PacketParams:
@@ -294,12 +265,12 @@ class PacketPlume:
         With their amount a newborn packet has concentration 1 at 1.75 of its radius. Of another
         wind than `Constant` the numbers are its own, and may want to be scaled to mm.
         """
-        steady = ConstantParams(velocity=np.asarray([150.0, 0.0], np.float32))
+        parts = self._own_defaults((0.0, 0.0))
+        if self.wind == Constant():
+            parts["wind"] = ConstantParams(velocity=np.asarray([150.0, 0.0], np.float32))
         return PacketParams(
-            wind=steady if self.wind == Constant() else self.wind.default_params(),
+            **parts,
             crosswind=self.crosswind.default_params(),
-            source=default_source(self.num_sources, (0.0, 0.0)),
-            source_motion=self.source_motion.default_params(self.num_sources, 2),
             radius=np.float32(4.0),
             diffusivity=np.float32(10.0),
             rate=np.float32(10.0),
@@ -309,36 +280,21 @@ class PacketPlume:
             dt=np.float32(1 / 60),
         )
 
-    def start(self, key: jax.Array, params: PacketParams) -> PacketState:
-        wind_key, source_key, warmup_key = jax.random.split(key, 3)
-        state = PacketState(
-            particles=pool.empty(self.capacity, 2),
-            wind=self.wind.start(wind_key, params.wind),
-            sources=self.source_motion.start(source_key, params.source, params.source_motion),
-            crosswind=jnp.zeros(self.capacity, jnp.float32),
-        )
-        return warm_up(self, warmup_key, state, params)
+    def _begin(self, key: jax.Array, params: PacketParams) -> PacketState:
+        return _with_crosswind(super()._begin(key, params), jnp.zeros(self.capacity, jnp.float32))
 
-    def advance(self, key: jax.Array, state: PacketState, params: PacketParams) -> PacketState:
-        return pool.repeat(partial(self._advance_once, params), key, state, self.substeps)
-
-    def _advance_once(
-        self, params: PacketParams, key: jax.Array, state: PacketState
-    ) -> PacketState:
-        walk_key, key = jax.random.split(key)
+    def _step(self, key: jax.Array, state: PacketState, params: PacketParams) -> PacketState:
+        walk_key, *keys = jax.random.split(key, 5)
         *words, birth_word = noise.words(walk_key, self.crosswind.num_words + 1, self.capacity)
         dt = jnp.asarray(params.dt, jnp.float32)
         crosswind, across = self.crosswind.advance(
             jnp.stack(words), state.crosswind, dt, params.crosswind
         )
         walk = jnp.stack([jnp.zeros_like(across), across])
-        moved = carry(self, key, state, walk, params.rate, params)
+        moved = self._carry(keys, state, euler, walk, params.rate, params)
         newborn = moved.particles.age == 0
-        return PacketState(
-            particles=moved.particles,
-            wind=moved.wind,
-            sources=moved.sources,
-            crosswind=jnp.where(newborn, self.crosswind.stationary(birth_word), crosswind),
+        return _with_crosswind(
+            moved, jnp.where(newborn, self.crosswind.stationary(birth_word), crosswind)
         )
 
     def sample(self, state: PacketState, positions: jax.Array, params: PacketParams) -> Air:
@@ -348,22 +304,17 @@ class PacketPlume:
         )
         amount = jnp.asarray(params.amount, jnp.float32)
         peak = jnp.where(packets.alive, amount / (np.float32(np.pi) * square), 0.0)
-        squared = jnp.zeros((), jnp.float32)
-        for place, centre in zip(places, packets.position, strict=True):
-            squared = squared + jnp.square(place[:, None] - centre[None])
+        squared = squared_distance(places, packets.position)
         concentration = jnp.sum(peak[None] * jnp.exp(-squared / square[None]), axis=1)
-        return Air(concentration, felt_wind(self, state, places, positions, params))
-
-    def sources(self, state: PacketState, params: PacketParams) -> jax.Array:
-        return self.source_motion.positions(state.sources)
-
-    def thin(self, state: PacketState, keep: Any, salt: jax.Array) -> PacketState:
-        """The state with a fraction `keep` of the packets (`particles.thin`)."""
-        return state.replace(particles=pool.thin(state.particles, keep, salt))
+        return Air(concentration, self._felt_wind(state, places, positions, params))
 
     def validate(self, params: PacketParams) -> None:
         """Raise `ValidationError` if a number is not allowed."""
-        require_puffs(self, params, 2)
+        super().validate(params)
         for name in ("diffusivity", "amount"):
             require_not_negative(name, getattr(params, name))
         self.crosswind.validate(params.crosswind, params.dt)
+
+
+def _with_crosswind(state: PuffState, crosswind: jax.Array) -> PacketState:
+    return PacketState(state.particles, state.wind, state.sources, crosswind)

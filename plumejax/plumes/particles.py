@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from plumejax.plumes import noise
+
 State = TypeVar("State")
 
 MOST_BIRTHS = 32
@@ -107,34 +109,12 @@ def repeat(
     return jax.lax.scan(lambda state, key: (step(key, state), None), state, keys)[0]
 
 
-def walk(key: jax.Array, dimensions: int, slots: int) -> jax.Array:
-    """float32[d, N] of mean 0 and variance 1, independent: the noise of one step of a random walk.
-
-    Each is a binomial number of ten fair bits, three of them to a random word: on a CPU the words
-    and the inverse error function of normal numbers would cost six times as much, and be most of
-    what a step costs. Mean and variance are exact and the kurtosis is 2.8, so a walk of this noise
-    is of the same (weak) order in dt as one of normal noise, and normal after a few steps.
-    """
-    total = dimensions * slots
-    words = jax.random.bits(key, (-(-total // 3),), jnp.uint32)
-    fields = jnp.concatenate([(words >> shift) & jnp.uint32(1023) for shift in (0, 10, 20)])
-    ones = jax.lax.population_count(fields[:total]).astype(jnp.float32)
-    return ((ones - 5) * np.float32(1 / np.sqrt(2.5))).reshape(dimensions, slots)
-
-
 def thin(particles: Particles, keep: Any, salt: jax.Array) -> Particles:
     """The pool with a fraction `keep` float32[] of its puffs, chosen for life.
 
     Which ones is a hash of birth number and `salt` uint32[]: puffs of a thinned Poisson plume are a
     Poisson plume, and another salt chooses others.
     """
-    word = mix(particles.number ^ mix(salt))
+    word = noise.mix(particles.number ^ noise.mix(salt))
     chosen = (word >> 8).astype(jnp.float32) * np.float32(2.0**-24) < keep
     return particles.replace(alive=particles.alive & chosen)
-
-
-def mix(word: jax.Array) -> jax.Array:
-    """uint32: every bit depends on every bit (the finaliser of MurmurHash3, Appleby, public)."""
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        word = (word ^ (word >> shift)) * jnp.uint32(factor)
-    return word ^ (word >> 16)

@@ -1,5 +1,7 @@
-"""plumes/puffs: what plumes of puffs share: their state, a step of dt, the wind at a place."""
+"""plumes/puffs: what plumes of puffs share: numbers, state, a step of dt, the wind at a place."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -11,7 +13,31 @@ from plumejax.base.errors import require
 from plumejax.plumes import particles as pool
 from plumejax.plumes.geometry import in_box
 from plumejax.plumes.particles import Particles
-from plumejax.plumes.sources import require_sources
+from plumejax.plumes.sources import Still, default_source, require_sources
+from plumejax.plumes.wind import Constant
+
+
+class PuffParams(struct.PyTreeNode):
+    """Numbers that every plume of puffs has; the unit of length is the plume's.
+
+    Attributes:
+      wind: those of the wind.
+      source: float32[d], or float32[S, d] of several, where puffs are born.
+      source_motion: those of the sources' motion.
+      radius: float32[], length, width of a newborn puff, > 0.
+      rate: float32[], puffs a second and source, >= 0.
+      low, high: float32[2], length, a puff that leaves this box in x or y is gone.
+      dt: float32[], s, one step of the model, > 0.
+    """
+
+    wind: Any
+    source: Any
+    source_motion: Any
+    radius: Any
+    rate: Any
+    low: Any
+    high: Any
+    dt: Any
 
 
 class PuffState(struct.PyTreeNode):
@@ -28,67 +54,151 @@ class PuffState(struct.PyTreeNode):
     sources: Any
 
 
-def warm_up(plume: Any, key: jax.Array, state: Any, params: Any) -> Any:
-    if not plume.warmup:
-        return state
-    return pool.repeat(lambda k, s: plume.advance(k, s, params), key, state, plume.warmup)
+@dataclass(frozen=True)
+class PuffPlume:
+    """A Poisson stream of puffs that the wind carries. A model adds `_step`, `sample` and numbers.
 
-
-def carry(
-    plume: Any, key: jax.Array, state: PuffState, walk: jax.Array, rate: Any, params: Any
-) -> PuffState:
-    """One step of dt: wind, sources, the puffs' move, who is gone, who is born.
-
-    `walk` float32[d, N] is the puffs' own displacement.
+    Attributes:
+      capacity: slots for puffs; a birth that finds no slot does not happen.
+      wind: any wind.
+      num_sources: how many sources.
+      source_motion: how they move.
+      substeps: steps of dt in one `advance`.
+      warmup: how often `start` advances a plume that has just begun.
     """
-    wind_key, source_key, count_key, birth_key = jax.random.split(key, 4)
-    dt = jnp.asarray(params.dt, jnp.float32)
-    wind = plume.wind.advance(wind_key, state.wind, dt, params.wind)
-    sources = plume.source_motion.advance(source_key, state.sources, dt, params.source_motion)
-    puffs = state.particles
-    carried = dt * plume.wind.at(wind, puffs.position, params.wind)
-    still = jnp.zeros((len(walk) - 2, walk.shape[1]), jnp.float32)
-    position = puffs.position + jnp.concatenate([carried, still]) + walk
-    here = in_box(position[:2].T, params.low, params.high)
-    puffs = puffs.replace(position=position, age=puffs.age + dt, alive=puffs.alive & here)
-    count = pool.poisson_count(count_key, rate * dt * plume.num_sources)
-    puffs, _ = pool.release(birth_key, puffs, count, plume.source_motion.positions(sources))
-    return PuffState(puffs, wind, sources)
+
+    capacity: int = 1000
+    wind: Any = Constant()
+    num_sources: int = 1
+    source_motion: Any = Still()
+    substeps: int = 1
+    warmup: int = 0
+    dimensions = 2
+
+    def start(self, key: jax.Array, params: Any) -> Any:
+        begin_key, warmup_key = jax.random.split(key)
+        state = self._begin(begin_key, params)
+        if not self.warmup:
+            return state
+        return pool.repeat(
+            lambda key, state: self.advance(key, state, params), warmup_key, state, self.warmup
+        )
+
+    def advance(self, key: jax.Array, state: Any, params: Any) -> Any:
+        return pool.repeat(
+            lambda key, state: self._step(key, state, params), key, state, self.substeps
+        )
+
+    def sources(self, state: Any, params: Any) -> jax.Array:
+        return self.source_motion.positions(state.sources)
+
+    def thin(self, state: Any, keep: Any, salt: jax.Array) -> Any:
+        """The state with a fraction `keep` of the puffs (`particles.thin`)."""
+        return state.replace(particles=pool.thin(state.particles, keep, salt))
+
+    def validate(self, params: Any) -> None:
+        """Raise `ValidationError` if a number is not allowed."""
+        for name in ("capacity", "substeps"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
+        require(self.warmup >= 0, "warmup", self.warmup, ">= 0")
+        require_sources(params.source, self.num_sources, self.dimensions)
+        self.source_motion.validate(params.source_motion)
+        self.wind.validate(params.wind)
+        low, high = np.asarray(params.low), np.asarray(params.high)
+        require(np.all(low < high), "plume.low", params.low, f"below plume.high, {high.tolist()}")
+        source = np.asarray(params.source)[..., :2]
+        inside = np.all((source >= low) & (source <= high))
+        box = f"in the box {low.tolist()}..{high.tolist()}"
+        require(inside, "plume.source", params.source, box)
+        require_not_negative("rate", params.rate)
+        for name in ("radius", "dt"):
+            value = np.asarray(getattr(params, name))
+            good = np.all((value > 0) & np.isfinite(value))
+            require(good, f"plume.{name}", value, "> 0 and finite")
+        births = np.asarray(params.rate) * np.asarray(params.dt) * self.num_sources
+        most = pool.MOST_MEAN_BIRTHS
+        allowed = f"at most {most:g} births a step of dt, of all sources"
+        require(np.all(births <= most), "plume.rate", params.rate, allowed)
+        if hasattr(self.wind, "largest_step"):
+            limit = self.wind.largest_step(params.wind)
+            good = np.all(np.asarray(params.dt) <= limit)
+            require(good, "plume.dt", params.dt, f"<= {limit:g} s")
+
+    def _own_defaults(self, source: tuple[float, ...]) -> dict[str, Any]:
+        """Default numbers of wind and sources, the first of these at `source`."""
+        return {
+            "wind": self.wind.default_params(),
+            "source": default_source(self.num_sources, source),
+            "source_motion": self.source_motion.default_params(self.num_sources, self.dimensions),
+        }
+
+    def _begin(self, key: jax.Array, params: Any) -> Any:
+        """An empty plume in its wind."""
+        wind_key, source_key = jax.random.split(key)
+        return PuffState(
+            particles=pool.empty(self.capacity, self.dimensions),
+            wind=self.wind.start(wind_key, params.wind),
+            sources=self.source_motion.start(source_key, params.source, params.source_motion),
+        )
+
+    def _step(self, key: jax.Array, state: Any, params: Any) -> Any:
+        """One step of dt."""
+        raise NotImplementedError
+
+    def _carry(
+        self,
+        keys: Sequence[jax.Array],
+        state: PuffState,
+        move: Callable[[Callable[[jax.Array], jax.Array], jax.Array, jax.Array], jax.Array],
+        walk: jax.Array,
+        rate: Any,
+        params: Any,
+    ) -> PuffState:
+        """One step of dt: wind, sources, the puffs' move, who is gone, who is born.
+
+        `keys` are four, `move` is `euler` or `midpoint`, `walk` float32[d, N] is the puffs' own
+        displacement, `rate` float32[] what `params.rate` comes to.
+        """
+        wind_key, source_key, count_key, birth_key = keys
+        dt = jnp.asarray(params.dt, jnp.float32)
+        wind = self.wind.advance(wind_key, state.wind, dt, params.wind)
+        sources = self.source_motion.advance(source_key, state.sources, dt, params.source_motion)
+        puffs = state.particles
+        carried = move(lambda place: self.wind.at(wind, place, params.wind), puffs.position[:2], dt)
+        level = jnp.zeros((self.dimensions - 2, self.capacity), jnp.float32)
+        position = puffs.position + jnp.concatenate([carried, level]) + walk
+        here = in_box(position[:2].T, params.low, params.high)
+        puffs = puffs.replace(position=position, age=puffs.age + dt, alive=puffs.alive & here)
+        count = pool.poisson_count(count_key, rate * dt * self.num_sources)
+        puffs, _ = pool.release(birth_key, puffs, count, self.source_motion.positions(sources))
+        return PuffState(puffs, wind, sources)
+
+    def _felt_wind(
+        self, state: PuffState, places: jax.Array, positions: jax.Array, params: Any
+    ) -> jax.Array:
+        """float32[n, d]: the wind at `positions` float32[n, d], or `places` float32[., n]."""
+        wind = self.wind.at(state.wind, places, params.wind).T
+        return jnp.concatenate([wind, jnp.zeros_like(positions[:, 2:])], axis=1)
 
 
-def felt_wind(
-    plume: Any, state: PuffState, places: jax.Array, positions: jax.Array, params: Any
+def euler(wind: Callable[[jax.Array], jax.Array], position: jax.Array, dt: jax.Array) -> jax.Array:
+    """float32[2, N]: how far `wind` carries from `position` float32[2, N] in dt, by one step."""
+    return dt * wind(position)
+
+
+def midpoint(
+    wind: Callable[[jax.Array], jax.Array], position: jax.Array, dt: jax.Array
 ) -> jax.Array:
-    """float32[n, d]: the wind at `positions` float32[n, d], which are `places` float32[., n]."""
-    wind = plume.wind.at(state.wind, places, params.wind).T
-    return jnp.concatenate([wind, jnp.zeros_like(positions[:, 2:])], axis=1)
+    """As `euler`, with the wind half a step on: of second order in dt."""
+    return dt * wind(position + dt / 2 * wind(position))
 
 
-def require_puffs(plume: Any, params: Any, dimensions: int) -> None:
-    for name in ("capacity", "substeps"):
-        require(getattr(plume, name) >= 1, name, getattr(plume, name), ">= 1")
-    require(plume.warmup >= 0, "warmup", plume.warmup, ">= 0")
-    require_sources(params.source, plume.num_sources, dimensions)
-    plume.source_motion.validate(params.source_motion)
-    plume.wind.validate(params.wind)
-    low, high = np.asarray(params.low), np.asarray(params.high)
-    require(np.all(low < high), "plume.low", params.low, f"below plume.high, {high.tolist()}")
-    source = np.asarray(params.source)[..., :2]
-    inside = np.all((source >= low) & (source <= high))
-    require(inside, "plume.source", params.source, f"in the box {low.tolist()}..{high.tolist()}")
-    require_not_negative("rate", params.rate)
-    for name in ("radius", "dt"):
-        value = np.asarray(getattr(params, name))
-        require(np.all((value > 0) & np.isfinite(value)), f"plume.{name}", value, "> 0 and finite")
-    births = np.asarray(params.rate) * np.asarray(params.dt) * plume.num_sources
-    most = pool.MOST_MEAN_BIRTHS
-    good = np.all(births <= most)
-    require(
-        good, "plume.rate", params.rate, f"at most {most:g} births a step of dt, of all sources"
-    )
-    if hasattr(plume.wind, "largest_step"):
-        limit = plume.wind.largest_step(params.wind)
-        require(np.all(np.asarray(params.dt) <= limit), "plume.dt", params.dt, f"<= {limit:g} s")
+def squared_distance(places: jax.Array, centres: jax.Array) -> jax.Array:
+    """float32[n, N] between `places` float32[d, n] and `centres` float32[d, N]."""
+    squared = jnp.zeros((), jnp.float32)
+    for place, centre in zip(places, centres, strict=True):
+        squared = squared + jnp.square(place[:, None] - centre[None])
+    return squared
 
 
 def require_not_negative(name: str, value: Any) -> None:

@@ -81,7 +81,7 @@ def test_describe_prints_and_writes_what_it_found(name, bank, tmp_path, capsys, 
         return
     # The numbers with what they are, and the ratios, of a plume that is rolled out.
     assert report["numbers"]["plume.rate"] == 20
-    assert "packets a second and source" in shown
+    assert "puffs a second and source" in shown
     assert report["dimensionless"]["Pe"] == pytest.approx(150 * 600 / 10)
     assert report["dimensionless"]["u' / U"] == pytest.approx(0, abs=1e-6)
     assert near["whiffs"] > 20

@@ -181,7 +181,7 @@ def test_random_words_of_one_draw_are_independent():
 def test_the_noise_of_a_walk_has_mean_0_variance_1_and_no_memory():
     """Also between slots that share a random word: the whole covariance of 30 of them."""
     keys = jax.random.split(jax.random.key(0), 20_000)
-    draw = jax.jit(jax.vmap(lambda key: particles.walk(key, 3, 10).ravel()))
+    draw = jax.jit(jax.vmap(lambda key: noise.walk(key, 3, 10).ravel()))
     walks = np.asarray(draw(keys), float)
     few = 1 / np.sqrt(len(keys))
     np.testing.assert_allclose(walks.mean(axis=0), 0, atol=4.5 * few)

@@ -51,7 +51,8 @@ def test_energy_is_in_balance(run):
 def test_gas_is_conserved_between_source_and_fringe(run):
     *_, mass, emitted, absorbed = (np.asarray(x, float) for x in run[1])
     left = np.diff(mass) - (emitted - absorbed)[1:]
-    assert np.abs(left).max() < 1e-6 * mass.max()
+    # The rounding of a sum of 2048 float32, in whatever order it is compiled to.
+    assert np.abs(left).max() < 4e-6 * mass.max()
     assert abs(left.sum()) < 1e-5 * emitted.sum()
     assert min(emitted.min(), absorbed.min()) > 0
     assert absorbed.mean() == pytest.approx(emitted.mean(), rel=0.05)
