@@ -536,7 +536,7 @@ def _square(plume: TrackingPlume, params: Any) -> list[Check]:
     count = float(puffs.alive.sum())
     seen = plume.sample(aged, np.float32([[0, 0], [0.099, -0.099], [0.101, 0]]), own)
     wanted = count * np.asarray([1e-3, 1e-3, 0])
-    what = "c = (r0 / r)^3 within |dx|, |dy| < r, else 0: largest relative deviation"
+    what = "c = (r0 / r)^3 nearer than r in x and in y, else 0: largest relative deviation"
     return [largest(what, (seen.concentration - wanted) / (1e-3 * count), 1e-5)]
 
 
