@@ -260,7 +260,7 @@ def _show_stations(
             _number(each.variation),
             _number(each.peak_to_mean),
             f"{each.intermittency:.3f}",
-            f"{each.encounters:.3g}",
+            _number(each.encounters),
             _number(each.whiff),
             _number(each.blank),
         )

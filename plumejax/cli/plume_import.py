@@ -156,7 +156,9 @@ def _import(
                 file, out, **filaments, about=about, progress=_bar(shown, "frames made")
             )
         else:
-            import_movie(file, out, recipe, wind, about, _bar(shown, "frames made"))
+            missing = import_movie(file, out, recipe, wind, about, _bar(shown, "frames made"))
+            if missing:
+                console.print(f"{missing} numbers were missing (NaN) and read 0", highlight=False)
 
 
 def _recipe(

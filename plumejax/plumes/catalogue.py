@@ -1,13 +1,14 @@
 """plumes/catalogue: plumes by name, with the numbers of the papers they are from."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from math import pi
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumejax.base.errors import require
+from plumejax.base.errors import ValidationError, require
 from plumejax.plumes.encounters import CASES
 from plumejax.plumes.filaments import FarrellWind, FilamentPlume, TrackingPlume
 from plumejax.plumes.flow import TracerPlume
@@ -96,10 +97,10 @@ def _tracking() -> dict[str, Preset]:
             "": (make, "constant wind"),
             "-sparse": (partial(sparse, make), "sparse, constant wind"),
             "-switch-once": (
-                partial(make, SwitchOnce()),
+                partial(make, wind=SwitchOnce()),
                 "the wind turns by 45 degrees after 60 s",
             ),
-            "-switch-many": (partial(make, SwitchMany()), "the wind turns every 3 s"),
+            "-switch-many": (partial(make, wind=SwitchMany()), "the wind turns every 3 s"),
         }
         origin = f"plume tracking, Singh et al. 2023, {name.removeprefix('tracking-')}"
         for suffix, (variant, what) in variants.items():
@@ -168,7 +169,7 @@ PRESETS: dict[str, Preset] = {
         (-2.0, -6.0),
         (20.0, 6.0),
         "m",
-        "step",
+        "s",
     ),
     **_encounters(),
     **_packets(),
@@ -182,7 +183,7 @@ PRESETS: dict[str, Preset] = {
     ),
     "farrell-straight": Preset(
         "the puffs of Farrell et al. 2002 in a constant wind",
-        partial(farrell, Constant()),
+        partial(farrell, wind=Constant()),
         (0.0, -12.5),
         (50.0, 12.5),
         "m",
@@ -212,7 +213,16 @@ PRESETS: dict[str, Preset] = {
 def make(name: str, **static: Any) -> Made:
     """`(plume, params)` of the plume called `name`; `static` replaces static choices.
 
-    Raises `ValidationError` if there is no such plume.
+    Raises `ValidationError` if there is no such plume, or it has no such choice.
     """
     require(name in PRESETS, "plume", name, f"one of {', '.join(PRESETS)}")
-    return PRESETS[name].make(**static)
+    try:
+        return PRESETS[name].make(**static)
+    except TypeError as error:
+        choices = [field.name for field in fields(PRESETS[name].make()[0])]
+        more = ", ".join(sorted(set(static) - set(choices)))
+        if not more:
+            raise
+        raise ValidationError(
+            f"{name} has no static choice {more}; it has {', '.join(choices)}"
+        ) from error

@@ -363,8 +363,7 @@ class EncounterPlume:
         sizes = all(isinstance(n, int) and n > 0 for n in self.grid_size)
         require(sizes, "grid_size", self.grid_size, "ints > 0")
         self.law.validate(params.law, len(self.grid_size))
-        require_sources(params.source, self.num_sources, len(self.grid_size))
-        self.source_motion.validate(params.source_motion)
+        require_sources(self, params, len(self.grid_size))
         source = np.asarray(params.source)
         inside = np.all((source >= 0) & (source <= np.asarray(self.grid_size) - 1))
         require(inside, "plume.source", params.source, f"inside the grid {self.grid_size}")
@@ -381,29 +380,32 @@ def _require_least(name: str, value: Any) -> None:
     require(good, f"plume.law.{name}", value, ">= 0 and finite")
 
 
-def isotropic(size: int, wavelength: float, rate: float) -> tuple[EncounterPlume, EncounterParams]:
+Made = tuple[EncounterPlume, EncounterParams]
+
+
+def isotropic(size: int, wavelength: float, rate: float, **static: Any) -> Made:
     """A square grid of `size` cells without wind."""
-    plume = EncounterPlume(Isotropic(), (size, size))
+    plume = EncounterPlume(**{"law": Isotropic(), "grid_size": (size, size), **static})
     law = IsotropicParams(np.float32(wavelength), np.float32(rate))
     return plume, plume.default_params().replace(law=law)
 
 
-def windy(rate: float) -> tuple[EncounterPlume, EncounterParams]:
+def windy(rate: float, **static: Any) -> Made:
     """81 x 41 cells in wind, the source 45 cells upwind of where searches start, [65, 20]."""
-    plume = EncounterPlume(Windy(), (81, 41))
+    plume = EncounterPlume(**{"law": Windy(), "grid_size": (81, 41), **static})
     params = plume.default_params()
-    source = np.asarray([20.0, 20.0], np.float32)
+    source = default_source(plume.num_sources, (20.0, 20.0))
     return plume, params.replace(law=params.law.replace(rate=np.float32(rate)), source=source)
 
 
-def cosh() -> tuple[EncounterPlume, EncounterParams]:
+def cosh(**static: Any) -> Made:
     """131 x 92 cells, the size of Verano, Panizon, Celani 2023, with the source at [5, 46]."""
-    plume = EncounterPlume(Cosh(), (131, 92))
-    source = np.asarray([5.0, 46.0], np.float32)
+    plume = EncounterPlume(**{"law": Cosh(), "grid_size": (131, 92), **static})
+    source = default_source(plume.num_sources, (5.0, 46.0))
     return plume, plume.default_params().replace(source=source)
 
 
-CASES: dict[str, Callable[[], tuple[EncounterPlume, EncounterParams]]] = {
+CASES: dict[str, Callable[..., Made]] = {
     "isotropic-19x19": partial(isotropic, 19, 1.0, 1.0),
     "isotropic-53x53": partial(isotropic, 53, 3.0, 2.0),
     "windy-medium-detections": partial(windy, 2.5),

@@ -242,8 +242,7 @@ class WindGaussianPlume(_Steady):
         reflection = np.asarray(params.reflection)
         good = np.all((reflection >= 0) & (reflection <= 1))
         require(good, "plume.reflection", params.reflection, "in [0, 1]")
-        require_sources(params.source, self.num_sources, self.dimensions)
-        self.source_motion.validate(params.source_motion)
+        require_sources(self, params, self.dimensions)
         if self.dimensions == 3:
             high = np.all(np.asarray(params.source)[..., 2] >= 0)
             require(high, "plume.source", params.source, "not below the ground, z >= 0")
@@ -311,8 +310,7 @@ def _on_grid(grid_size: tuple[int, int], positions: jax.Array, parts: list[jax.A
 
 
 def _require_on_grid(plume: Any, params: Any) -> None:
-    require_sources(params.source, plume.num_sources, 2)
-    plume.source_motion.validate(params.source_motion)
+    require_sources(plume, params, 2)
     source, size = np.asarray(params.source), np.asarray(plume.grid_size)
     inside = np.all((source >= 0) & (source <= size - 1))
     require(inside, "plume.source", params.source, f"inside the grid {plume.grid_size}")

@@ -103,8 +103,10 @@ def import_movie(
     wind: WindRecipe | None = None,
     about: dict[str, Any] | None = None,
     progress: Progress = lambda done, total: None,
-) -> None:
+) -> int:
     """Make the movie `out` of a recording; the same call goes on after an interruption.
+
+    Returns how many of the numbers that it read were missing (NaN); they read 0.
 
     Some 100 MB of frames are in memory at a time, and the frames of a percentile's background,
     downsampled. The wind is kept whole, whatever `recipe.frames` says.
@@ -140,6 +142,7 @@ def import_movie(
         with MovieWriter(out, shape, recipe.dtype, meta, wind_shape) as writer:
             total = view.length + (wind_shape[1] if wind_shape else 0)
             background = _background(view, recipe) if writer.done[0] < view.length else None
+            view.missing = 0  # in frames for the background, which are read again
             for t, block in view.blocks(writer.done[0]):
                 frames = _clean(block, background, recipe)
                 writer.write(0, t, encode(frames, recipe.dtype, meta))
@@ -149,6 +152,7 @@ def import_movie(
                 for t, velocity in _velocities(views, wind, writer.wind_done[0]):
                     writer.write_wind(0, t, velocity)
                     progress(view.length + writer.wind_done[0], total)
+    return view.missing
 
 
 def import_filaments(
@@ -280,11 +284,13 @@ class _View:
     def __init__(self, stored: Stored, recipe: Recipe, every_frame: bool = False) -> None:
         frames = stored.shape[0]
         self.first, end, self.step = (0, 0, 1) if every_frame else recipe.frames
+        require(frames > 0, "frames in the file", frames, "> 0")
         end = end or frames
         fits = 0 <= self.first < end <= frames and self.step >= 1
         require(fits, "frames", recipe.frames, f"(first, end, step) within 0 to {frames}")
         self.length = len(range(self.first, end, self.step))
         self.stored = stored
+        self.missing = 0
         self.y, self.x = _axes(stored, recipe)
         self.size = (self.y.cells, self.x.cells)
 
@@ -307,6 +313,7 @@ class _View:
         """float32[n, h, w] of stored pixels [n, H, W], those that are kept; NaN reads 0."""
         frames = raw.astype(np.float32)
         if raw.dtype.kind == "f":
+            self.missing += int(np.count_nonzero(np.isnan(frames)))
             frames = np.nan_to_num(frames, copy=False)
         y, x = self.y, self.x
         frames = frames[:, :: -1 if y.falls else 1, :: -1 if x.falls else 1]

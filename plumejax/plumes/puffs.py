@@ -101,8 +101,7 @@ class PuffPlume:
         for name in ("capacity", "substeps"):
             require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
         require(self.warmup >= 0, "warmup", self.warmup, ">= 0")
-        require_sources(params.source, self.num_sources, self.dimensions)
-        self.source_motion.validate(params.source_motion)
+        require_sources(self, params, self.dimensions)
         self.wind.validate(params.wind)
         low, high = np.asarray(params.low), np.asarray(params.high)
         require(np.all(low < high), "plume.low", params.low, f"below plume.high, {high.tolist()}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -164,11 +165,14 @@ def _choose(path: Path, found: dict[str, Any], variable: str, usual: str, group:
 def _open_numpy(path: Path, variable: str, axes: str) -> Iterator[Stored]:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise ValidationError(f"{path.name} is not a NumPy file: {error}") from error
-    if not isinstance(array, np.ndarray):
-        with array as archive:
-            found = {name: archive[name] for name in archive.files}
+        if not isinstance(array, np.ndarray):
+            with array as archive:
+                array = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        # Their words are of pickled objects, whatever is wrong.
+        raise ValidationError(f"{path.name} is not a whole NumPy file of numbers") from error
+    if isinstance(array, dict):
+        found = array
         array = _choose(path, {k: v for k, v in found.items() if v.ndim >= 3}, variable, "", found)
     yield _from_array(array, parse_axes(axes or "t,y,x"))
 
@@ -194,7 +198,7 @@ def _open_netcdf(path: Path, variable: str, axes: str) -> Iterator[Stored]:
     try:
         dataset = xarray.open_dataset(path, decode_times=False)
     except (OSError, ValueError) as error:
-        raise ValidationError(f"{path.name} is no NetCDF file: {error}") from error
+        raise ValidationError(f"{path.name} is no NetCDF file of version 4") from error
     with dataset:
         found = {str(k): v for k, v in dataset.data_vars.items() if v.ndim >= 3}
         array = _choose(path, found, variable, "", dataset)

@@ -46,7 +46,7 @@ class Still:
         """float32[S, d]."""
         return state if state.ndim == 2 else state[None]
 
-    def validate(self, params: Any) -> None:
+    def validate(self, params: Any, num_sources: int, dimensions: int) -> None:
         """There is nothing to refuse."""
 
 
@@ -84,9 +84,13 @@ class Drift:
         """float32[S, d]."""
         return state.position
 
-    def validate(self, params: DriftParams) -> None:
-        """Raise `ValidationError` if the box is empty."""
-        _require_box(params)
+    def validate(self, params: DriftParams, num_sources: int, dimensions: int) -> None:
+        """Raise `ValidationError` if a number is not allowed, or the box is empty."""
+        velocity, shape = np.asarray(params.velocity), (num_sources, dimensions)
+        name = "plume.source_motion.velocity"
+        require(velocity.shape[-2:] == shape, f"{name}.shape", velocity.shape, f"{shape}")
+        require(np.all(np.isfinite(velocity)), name, params.velocity, "finite")
+        _require_box(params, dimensions)
 
 
 class RunAndTumbleParams(struct.PyTreeNode):
@@ -130,12 +134,13 @@ class RunAndTumble:
         """float32[S, d]."""
         return state.position
 
-    def validate(self, params: RunAndTumbleParams) -> None:
+    def validate(self, params: RunAndTumbleParams, num_sources: int, dimensions: int) -> None:
         """Raise `ValidationError` if a number is not allowed."""
         for name in ("speed", "tumble_rate"):
-            value = getattr(params, name)
-            require(np.all(np.asarray(value) >= 0), f"plume.source_motion.{name}", value, ">= 0")
-        _require_box(params)
+            value = np.asarray(getattr(params, name))
+            good = np.all((value >= 0) & np.isfinite(value))
+            require(good, f"plume.source_motion.{name}", value, ">= 0 and finite")
+        _require_box(params, dimensions)
 
 
 def _runs(key: jax.Array, position: jax.Array, params: RunAndTumbleParams) -> jax.Array:
@@ -162,8 +167,11 @@ def _no_box(dimensions: int) -> tuple[np.ndarray, np.ndarray]:
     return np.full(dimensions, -1e30, np.float32), np.full(dimensions, 1e30, np.float32)
 
 
-def _require_box(params: Any) -> None:
+def _require_box(params: Any, dimensions: int) -> None:
     low, high = np.asarray(params.low), np.asarray(params.high)
+    for name, side in (("low", low), ("high", high)):
+        fits = side.shape[-1:] == (dimensions,)
+        require(fits, f"plume.source_motion.{name}.shape", side.shape, f"({dimensions},)")
     require(np.all(low < high), "plume.source_motion.low", low, f"below high, {high.tolist()}")
 
 
@@ -176,13 +184,13 @@ def default_source(num_sources: int, place: tuple[float, ...]) -> np.ndarray:
     return one + spread[:, None] * np.eye(len(place), dtype=np.float32)[1]
 
 
-def require_sources(source: Any, num_sources: int, dimensions: int) -> None:
-    """Raise `ValidationError` unless `source` is finite and of the shape that the model has.
-
-    A sweep may put one axis more before it.
-    """
-    require(num_sources >= 1, "num_sources", num_sources, ">= 1")
-    shape = (dimensions,) if num_sources == 1 else (num_sources, dimensions)
-    array = np.asarray(source)
+def require_sources(plume: Any, params: Any, dimensions: int) -> None:
+    """Raise `ValidationError` unless the sources are finite and of the shape that the model has,
+    and their motion can move them. A sweep may put one axis more before it."""
+    count = plume.num_sources
+    require(count >= 1, "num_sources", count, ">= 1")
+    shape = (dimensions,) if count == 1 else (count, dimensions)
+    array = np.asarray(params.source)
     require(array.shape[-len(shape) :] == shape, "plume.source.shape", array.shape, f"{shape}")
-    require(np.all(np.isfinite(array)), "plume.source", source, "finite")
+    require(np.all(np.isfinite(array)), "plume.source", params.source, "finite")
+    plume.source_motion.validate(params.source_motion, count, dimensions)

@@ -281,8 +281,7 @@ class TurbulentPlume:
             good = np.all((value >= 0) & np.isfinite(value))
             require(good, f"plume.{name}", value, ">= 0, finite")
         self.wind.validate(params.wind)
-        self.source_motion.validate(params.source_motion)
-        require_sources(params.source, self.num_sources, 2)
+        require_sources(self, params, 2)
         self._validate_places(params)
         self._validate_steps(params)
 

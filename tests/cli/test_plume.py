@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from plumejax.base.errors import ValidationError
 from plumejax.cli import main
 from plumejax.cli.plume_named import meanings
 from plumejax.plumes.catalogue import PRESETS, make
 from plumejax.plumes.movies import decode, movie_plume, open_movie
+from plumejax.plumes.sources import Drift, RunAndTumble
+from plumejax.plumes.wind import Constant, Meander
 
 PACKETS = "packets-ou"
 SMALL = ["--plumes", "2", "--frames", "12", "--every", "3", "--grid", "20", "10", "--seed", "4"]
@@ -78,6 +81,12 @@ def test_describe_prints_and_writes_what_it_found(name, bank, tmp_path, capsys, 
     assert imread(picture).std() > 0.05
     if name == "bank":
         assert (report["plumes"], report["steps"]) == (2, 12)
+        # The cell that (200, 0) lies in: column (200 + 4.5) / 31, row 15 / 30 + 4, of every frame.
+        movie = open_movie(bank)
+        gas = decode(movie.frames[:, :, 4, 7], movie.meta)
+        there = report["stations"][1]
+        assert there["intermittency"] == pytest.approx((gas > 0.1).mean())
+        assert there["mean"] == pytest.approx(gas.mean(), rel=1e-5)
         return
     # The numbers with what they are, and the ratios, of a plume that is rolled out.
     assert report["numbers"]["plume.rate"] == 20
@@ -119,6 +128,30 @@ def test_help_and_datasets(capsys):
         assert shown in " ".join(capsys.readouterr().out.split())
     assert main(["plume", "datasets"]) == 0
     assert "dryad" in capsys.readouterr().out
+
+
+def test_static_choices_replace_those_of_a_preset():
+    for name, choice in (
+        ("isotropic-53x53", {"num_sources": 2, "source_motion": Drift()}),
+        ("windy-low-detections", {"num_sources": 2}),
+        ("cosh", {"source_motion": RunAndTumble()}),
+        ("tracking-code-switch-many", {"wind": Constant()}),
+        ("farrell-straight", {"wind": Meander()}),
+        ("packets-white", {"capacity": 8}),
+    ):
+        plume, params = make(name, **choice)
+        assert {key: getattr(plume, key) for key in choice} == choice
+        plume.validate(params)
+    with pytest.raises(ValidationError, match="has no static choice speed; it has law, grid_size"):
+        make("cosh", speed=3)
+
+
+def test_a_movie_of_two_frames_is_described(tmp_path, capsys):
+    out = str(tmp_path / "still")
+    small = ["--plumes", "1", "--frames", "2", "--grid", "20", "20", "--out", out]
+    assert main(["plume", "generate", "gaussian", *small]) == 0
+    assert main(["plume", "describe", out]) == 0
+    assert "nan" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", PRESETS)

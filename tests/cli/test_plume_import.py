@@ -51,6 +51,17 @@ def test_import_leaves_a_movie_a_picture_and_a_summary(npy, tmp_path, capsys):
         _run(npy, "--out", out)
 
 
+def test_missing_numbers_are_counted(tmp_path, capsys):
+    gas = GAS.copy()
+    gas[1:4, 3, 7] = np.nan
+    np.save(tmp_path / "gas.npy", gas)
+    background = ["--background", "mean", "--background-frames", "0", "9"]
+    out = tmp_path / "movie"
+    assert _run(tmp_path / "gas.npy", "--out", out, *background) == 0
+    assert "3 numbers were missing (NaN) and read 0" in capsys.readouterr().out
+    assert np.isfinite(open_movie(out).frames).all()
+
+
 def test_survey_is_that_of_the_whole_movie(npy, tmp_path, monkeypatch):
     _run(npy, "--out", tmp_path / "movie")
     found = survey(open_movie(tmp_path / "movie"))

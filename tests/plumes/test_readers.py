@@ -344,6 +344,23 @@ def test_a_file_that_is_not_what_its_name_says_is_one_clear_error(name, tmp_path
         pass
 
 
+def test_a_file_that_was_cut_off_is_one_clear_error(tmp_path):
+    whole = tmp_path / "whole.npz"
+    np.savez(whole, gas=np.arange(4000, dtype=np.float32).reshape(10, 20, 20))
+    for size in (0, 100, 3000):
+        path = tmp_path / f"{size}.npz"
+        path.write_bytes(whole.read_bytes()[:size])
+        with pytest.raises(ValidationError, match="not a whole NumPy file"), open_stored(path):
+            pass
+
+
+def test_a_file_without_frames_is_refused(tmp_path):
+    path = tmp_path / "empty.npy"
+    np.save(path, np.zeros((0, 4, 4), np.float32))
+    with pytest.raises(ValidationError, match="frames in the file = 0"):
+        import_movie(path, tmp_path / "movie", Recipe())
+
+
 def test_an_unknown_array_is_named_beside_those_there(tmp_path):
     file, _ = _hdf5(tmp_path)
     with (

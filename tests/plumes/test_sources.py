@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from plumejax.base.errors import ValidationError
+from plumejax.plumes.filaments import FilamentPlume
 from plumejax.plumes.sources import (
     Drift,
     RunAndTumble,
@@ -25,7 +26,7 @@ def test_still_sources_stay():
     state = still.advance(KEY, still.start(KEY, source, params), 1.0, params)
     np.testing.assert_array_equal(still.positions(state), source)
     np.testing.assert_array_equal(still.positions(still.start(KEY, source[0], params)), source[:1])
-    still.validate(params)
+    still.validate(params, 2, 2)
 
 
 drift = jax.jit(Drift().advance)
@@ -140,10 +141,10 @@ def test_a_runner_without_tumbles_runs_straight_and_stays_in_its_box():
 )
 def test_bad_numbers_are_refused(motion, name, value):
     params = motion.default_params(1, 2)
-    motion.validate(params)
+    motion.validate(params, 1, 2)
     params = params.replace(high=np.full(2, 3, np.float32), **{name: np.asarray(value, np.float32)})
     with pytest.raises(ValidationError, match=rf"plume\.source_motion\.{name}"):
-        motion.validate(params)
+        motion.validate(params, 1, 2)
 
 
 def test_default_sources_and_their_shapes():
@@ -151,11 +152,29 @@ def test_default_sources_and_their_shapes():
     three = default_source(3, (1.0, 2.0, 5.0))
     assert three.tolist() == [[1, 1, 5], [1, 2, 5], [1, 3, 5]]
     assert three.dtype == np.float32
-    require_sources(three, 3, 3)
-    require_sources(np.stack([three, three]), 3, 3)
+    plume, params = FilamentPlume(num_sources=3), FilamentPlume(num_sources=3).default_params()
+    require_sources(plume, params.replace(source=three), 3)
+    require_sources(plume, params.replace(source=np.stack([three, three])), 3)
     with pytest.raises(ValidationError, match=r"plume\.source\.shape"):
-        require_sources(three, 2, 3)
+        require_sources(FilamentPlume(num_sources=2), params.replace(source=three), 3)
     with pytest.raises(ValidationError, match=r"plume\.source = "):
-        require_sources(three * np.float32(np.nan), 3, 3)
+        require_sources(plume, params.replace(source=three * np.float32(np.nan)), 3)
     with pytest.raises(ValidationError, match="num_sources"):
-        require_sources(three, 0, 3)
+        require_sources(FilamentPlume(num_sources=0), params, 3)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("velocity.shape", [1.0, 2.0, 3.0]),
+        ("velocity.shape", [[1.0, 0.0], [2.0, 0.0]]),
+        ("velocity", [[np.nan, 0.0]]),
+        ("velocity.shape", 5.0),
+        ("low.shape", [0.0, 0.0, 0.0]),
+    ],
+)
+def test_a_drift_that_cannot_move_the_sources_is_refused(field, value):
+    name = field.removesuffix(".shape")
+    params = Drift().default_params(1, 2).replace(**{name: np.asarray(value, np.float32)})
+    with pytest.raises(ValidationError, match=rf"plume\.source_motion\.{field} = "):
+        Drift().validate(params, 1, 2)
