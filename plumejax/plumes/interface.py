@@ -3,6 +3,7 @@
 from typing import Any, Protocol
 
 import jax
+import numpy as np
 from flax import struct
 
 
@@ -41,3 +42,10 @@ class Plume(Protocol):
 
     def sources(self, state: Any, params: Any) -> jax.Array:
         """float32[S, d], where the sources are."""
+
+
+def clock(plume: Any, params: Any) -> Any:
+    """float32[]: seconds of one advance, or None of a plume that knows no time (a static one, a
+    recording or a bank, whose frames may lie anyhow far apart)."""
+    dt = getattr(params, "dt", None)
+    return None if dt is None else dt * np.float32(getattr(plume, "substeps", 1))

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from plumejax.base.errors import require
 from plumejax.plumes import rolling
-from plumejax.plumes.interface import Air
+from plumejax.plumes.interface import Air, clock
 
 
 class Durations(NamedTuple):
@@ -294,8 +294,8 @@ def profile(
 
 def step_seconds(plume: Any, params: Any) -> float:
     """Seconds of one advance; 1 for a plume without a clock of its own."""
-    dt = getattr(params, "dt", None)
-    return 1.0 if dt is None else float(np.asarray(dt)) * getattr(plume, "substeps", 1)
+    seconds = clock(plume, params)
+    return 1.0 if seconds is None else float(np.asarray(seconds))
 
 
 def crossing(plume: Any, params: Any) -> int:

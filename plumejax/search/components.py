@@ -9,8 +9,10 @@ from plumejax.search.state import Agent, Params, Scene
 
 # Every method is pure and gets the task's whole `Params`; a component reads its own numbers under
 # its own name (`params.sensor`, ...). The static part is a frozen dataclass, compared by value.
-# Two attributes may be left out: `random_step` (True: a step uses its key) and, of a motion,
-# `feels_air` (False: it does not ask for the air at the agent).
+# What may be left out: `random_step` (True: a step uses its key); of a motion, `feels_air`
+# (False: it does not ask for the air at the agent) and a method `begin(agent, params) -> agent`,
+# which puts what the motion keeps into `agent.motion` when an episode starts; of all but the plume
+# `validate(params)`, which refuses bad numbers on the host.
 
 
 class Sensor(Protocol):

@@ -11,6 +11,7 @@ from plumejax.base.environment import Environment
 from plumejax.base.errors import require
 from plumejax.base.lifecycle import Lifecycle
 from plumejax.plumes.geometry import distance
+from plumejax.plumes.interface import clock
 from plumejax.search.components import METHODS, require_component
 from plumejax.search.state import Agent, Params, Scene, SearchState
 
@@ -20,7 +21,7 @@ class PlumeSearch(Environment):
     """The search for an odour source.
 
     One step: the motion moves the agent, the plume advances, the air is sampled at the sensor's
-    probes, the ending and the reward judge, the sensor observes.
+    probes, the ending judges, the sensor observes, the reward pays.
     """
 
     plume: Any
@@ -47,7 +48,9 @@ class PlumeSearch(Environment):
     def default_params(self, max_steps: int = 1000) -> Params:
         """The numbers that the components propose."""
         parts = {role: getattr(self, role).default_params() for role in METHODS}
-        return Params(max_steps=np.int32(max_steps), **parts)
+        seconds = clock(self.plume, parts["plume"])
+        dt = np.float32(1.0 if seconds is None else seconds)
+        return Params(max_steps=np.int32(max_steps), dt=dt, **parts)
 
     def action_space(self, params: Any) -> Any:
         return self.motion.space(params)
@@ -59,8 +62,12 @@ class PlumeSearch(Environment):
         super().validate(params)
         sizes = {r: c.grid_size for r in METHODS if hasattr(c := getattr(self, r), "grid_size")}
         require(len(set(sizes.values())) <= 1, "grid_size", sizes, "the same for every component")
+        require(np.all(np.asarray(params.dt) > 0), "dt", params.dt, "> 0 s")
         if hasattr(self.plume, "validate"):
             self.plume.validate(params.plume)
+        seconds = clock(self.plume, params.plume)
+        good = seconds is None or np.allclose(params.dt, seconds, rtol=1e-5)
+        require(good, "dt", params.dt, f"{seconds} s, which one advance of the plume takes")
         for role in METHODS:
             component = getattr(self, role)
             if role != "plume" and hasattr(component, "validate"):
@@ -86,13 +93,14 @@ class PlumeSearch(Environment):
         plume_state, agent, first = self.start.place(
             place_key, self.plume, plume_state, self.arena, params
         )
+        if hasattr(self.motion, "begin"):
+            agent = self.motion.begin(agent, params)
         no, zero = jnp.asarray(False), jnp.zeros((), jnp.int32)
-        scene = self._scene(agent, agent, None, plume_state, zero, params)
+        sensor_state = self.sensor.start(params)
+        scene = self._scene(agent, agent, None, plume_state, sensor_state, zero, params)
         if first is not None:
             scene = scene.replace(air=first)
-        observation, sensor_state = self.sensor.observe(
-            sensor_key, self.sensor.start(params), scene, params
-        )
+        observation, sensor_state = self.sensor.observe(sensor_key, sensor_state, scene, params)
         return SearchState(
             lifecycle=jnp.asarray(int(Lifecycle.READY), jnp.int32),
             step_count=zero,
@@ -115,11 +123,13 @@ class PlumeSearch(Environment):
         # All that follows reads it: worked out once, not again in each of XLA's loops.
         agent = jax.lax.optimization_barrier(agent)
         plume_state = self.plume.advance(plume_key, state.plume, params.plume)
-        scene = self._scene(agent, state.agent, action, plume_state, state.step_count, params)
+        scene = self._scene(
+            agent, state.agent, action, plume_state, state.sensor, state.step_count, params
+        )
         found, failed = self.ending.ended(scene, params)
         scene = scene.replace(found=found, failed=failed)
-        reward = self.reward.reward(scene, params)
         observation, sensor_state = self.sensor.observe(sensor_key, state.sensor, scene, params)
+        reward = self.reward.reward(scene.replace(sensor=sensor_state), params)
         state = state.replace(
             observation=observation,
             agent=agent,
@@ -137,6 +147,7 @@ class PlumeSearch(Environment):
         previous: Agent,
         action: Any,
         plume_state: Any,
+        sensor_state: Any,
         step_count: jax.Array,
         params: Params,
     ) -> Scene:
@@ -148,6 +159,8 @@ class PlumeSearch(Environment):
             action=action,
             air=self.plume.sample(plume_state, probes, params.plume),
             plume_state=plume_state,
+            sensor=sensor_state,
+            previous_sensor=sensor_state,
             sources=self.plume.sources(plume_state, params.plume),
             found=no,
             failed=no,

@@ -14,10 +14,12 @@ class Params(EnvParams):
 
     Attributes:
       max_steps: int32[], steps after which an episode is truncated.
+      dt: float32[], s, what one step takes; that of the plume, if the plume knows time.
       plume, sensor, motion, reward, ending, start, arena: what the component's
         `default_params()` gives, or a copy with other numbers.
     """
 
+    dt: Any
     plume: Any
     sensor: Any
     motion: Any
@@ -33,10 +35,12 @@ class Agent(struct.PyTreeNode):
     Attributes:
       position: float32[d], cells, `[x, y]`; whole numbers under a grid motion.
       heading: float32[], degrees counter-clockwise from +x, in [0, 360).
+      motion: what the motion keeps (a velocity, a timer); `()` if nothing.
     """
 
     position: jax.Array
     heading: jax.Array
+    motion: Any = ()
 
 
 class SearchState(EnvState):
@@ -68,8 +72,10 @@ class Scene(struct.PyTreeNode):
       action: what was chosen (at reset: None).
       air: the `Air` at the sensor's probes.
       plume_state: the plume's own state.
+      sensor: the sensor's own state, after it observed this step (at reset: as it started).
+      previous_sensor: the same before this step.
       sources: float32[S, d].
-      found, failed: bool[], what the ending said (False while it is being asked).
+      found, failed: bool[], what the ending said (False while it is being asked, and at reset).
       step_count: int32[], this step counted.
     """
 
@@ -78,6 +84,8 @@ class Scene(struct.PyTreeNode):
     action: Any
     air: Air
     plume_state: Any
+    sensor: Any
+    previous_sensor: Any
     sources: jax.Array
     found: jax.Array
     failed: jax.Array
