@@ -12,14 +12,22 @@ from plumejax.version import __version__
 if TYPE_CHECKING:
     from plumejax.adapters.gymnasium import EnvironmentConfig, PlumeEnv, PlumeSearchEnv
     from plumejax.adapters.gymnasium_vector import PlumeSearchVectorEnv
+    from plumejax.base.randomised import Choice, IntegerRange, LogUniform, Normal, Uniform
     from plumejax.learning.runs import load_agent
+    from plumejax.search.team import Team
 
 __all__ = [
+    "Choice",
     "EnvironmentConfig",
+    "IntegerRange",
+    "LogUniform",
+    "Normal",
     "PlumeEnv",
     "PlumeSearchEnv",
     "PlumeSearchVectorEnv",
     "Task",
+    "Team",
+    "Uniform",
     "__version__",
     "load_agent",
     "make",
@@ -29,10 +37,16 @@ __all__ = [
 
 # Names that are loaded when they are first asked for.
 _LAZY = {
+    "Choice": "plumejax.base.randomised",
     "EnvironmentConfig": "plumejax.adapters.config",
+    "IntegerRange": "plumejax.base.randomised",
+    "LogUniform": "plumejax.base.randomised",
+    "Normal": "plumejax.base.randomised",
     "PlumeEnv": "plumejax.adapters.gymnasium",
     "PlumeSearchEnv": "plumejax.adapters.gymnasium",
     "PlumeSearchVectorEnv": "plumejax.adapters.gymnasium_vector",
+    "Team": "plumejax.search.team",
+    "Uniform": "plumejax.base.randomised",
     "load_agent": "plumejax.learning.runs",
 }
 

@@ -277,7 +277,8 @@ def check_traces(env: Environment, params: Any, key: chex.PRNGKey) -> None:
     """One trace serves every key, action and value of every number, and every equal `env`."""
     run = episode(env, params, key, 2)
     env_twin = pickle.loads(pickle.dumps(env))
-    params_twin = jax.tree.map(jnp.asarray, params.replace(max_steps=params.max_steps + 1))
+    more = jax.tree.map(lambda x: x + np.ones((), x.dtype), params.max_steps)
+    params_twin = jax.tree.map(jnp.asarray, params.replace(max_steps=more))
     traced = {"reset": 0, "step": 0}
 
     def reset(env: Environment, key: chex.PRNGKey, params: Any) -> Any:
@@ -369,7 +370,8 @@ def _inert(
     _equal(step.state, state, f"the state after {what} and before it")
     _equal(step.observation, state.observation, f"the observation after {what} and before it")
     _require(not np.any(step.reward), f"{what} pays {step.reward}")
-    flags = lifecycle.flags(state.lifecycle, state.step_count, params.max_steps)
+    limit = env.episode_params(state, params).max_steps
+    flags = lifecycle.flags(state.lifecycle, state.step_count, limit)
     _equal((step.terminated, step.truncated), flags, f"the flags after {what} and before it")
 
 
@@ -377,6 +379,8 @@ def _bad_action(space: Any) -> Any:
     """One that the space does not hold but a step can be traced with; None if there is none."""
     if isinstance(space, spaces.Discrete):
         return jnp.int32(space.n)
+    if isinstance(space, spaces.MultiDiscrete):
+        return jnp.asarray(space.nvec, jnp.int32)
     if isinstance(space, spaces.Box) and jnp.issubdtype(space.dtype, jnp.floating):
         return jnp.full(space.shape, jnp.nan, space.dtype)
     return None

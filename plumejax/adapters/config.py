@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from plumejax.base.errors import ValidationError, require
+from plumejax.base.randomised import Randomised
 from plumejax.base.registry import make
 from plumejax.search.components import require_component
 from plumejax.search.environment import PlumeSearch
@@ -24,7 +25,7 @@ class EnvironmentConfig:
     Attributes:
       task: a registered id.
       static: choices that change shapes or kinds, by name (`{"grid_size": (64, 64)}`).
-      overrides: numbers by dotted path (`{"plume.sigma": 8.0}`).
+      overrides: numbers, or distributions, by dotted path (`{"plume.sigma": 8.0}`).
     """
 
     task: str = DEFAULT_TASK
@@ -108,7 +109,8 @@ def compose(
         overrides={**{p: v for p, v in plain.items() if v is not None}, **config.overrides},
         **{**static, **config.static, **components},
     )
-    if not isinstance(env, PlumeSearch):
+    search = env.env if isinstance(env, Randomised) else env
+    if not isinstance(search, PlumeSearch):
         raise ValidationError(f"task {config.task!r} is no plume search, but a {env.name}")
     return env, params
 

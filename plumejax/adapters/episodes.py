@@ -14,7 +14,6 @@ from gymnasium.utils import seeding
 
 from plumejax.adapters.packing import Arrays, Layout, Packed, pack, unpack
 from plumejax.adapters.spaces import same_space, to_gymnasium
-from plumejax.base import paths
 from plumejax.base.errors import (
     ComponentError,
     RenderingError,
@@ -23,6 +22,7 @@ from plumejax.base.errors import (
     require,
 )
 from plumejax.base.lifecycle import Lifecycle
+from plumejax.base.randomised import Randomised, corners, distributions, override
 from plumejax.search.environment import PlumeSearch, distance_to_source
 from plumejax.search.motion import Moves
 from plumejax.search.starts import Fixed, FixedParams
@@ -172,6 +172,7 @@ def observe(
     truncated: jax.Array,
 ) -> Seen:
     """One episode after a step with that reward and these flags; pure."""
+    params = env.episode_params(state, params)
     position = state.agent.position
     sources = env.plume.sources(state.plume, params.plume)
     nearest = jnp.argmin(jnp.sum(jnp.square(sources - position[None]), axis=-1))
@@ -267,7 +268,14 @@ def plan(env: PlumeSearch, params: Params, options: Any, observation_space: Any)
     if options.get("source") is not None:
         numbers = {**numbers, "plume.source": options["source"]}
     if numbers:
-        params = paths.override(params, numbers)
+        params = override(params, numbers)
+        drawn = distributions(params)
+        require(
+            isinstance(env, Randomised) or not drawn,
+            "options['params']",
+            drawn,
+            "numbers: this environment was made to draw none",
+        )
         env.validate(params)
         same = same_space(to_gymnasium(env.observation_space(params)), observation_space)
         require(
@@ -279,10 +287,19 @@ def plan(env: PlumeSearch, params: Params, options: Any, observation_space: Any)
         params = jax.device_put(params)
     if options.get("start") is None:
         return Plan(env, params, params)
+    bound = [path for path in distributions(params) if path.startswith("start.")]
+    require(not bound, "options['start']", bound, "left out where numbers of the start are drawn")
     position = _start(options["start"], env, params)
     # Another kind of start is another environment to reset (compiled once), but not to step.
     start = FixedParams(position, np.float32(getattr(params.start, "heading", 0.0)))
-    return Plan(replace(env, start=Fixed()), replace(params, start=start), params)
+    return Plan(_started(env, Fixed()), replace(params, start=start), params)
+
+
+def _started(env: Any, start: Any) -> Any:
+    """`env` with another start."""
+    if isinstance(env, Randomised):
+        return replace(env, env=_started(env.env, start))
+    return replace(env, start=start)
 
 
 def _start(start: Any, env: PlumeSearch, params: Params) -> np.ndarray:
@@ -292,7 +309,7 @@ def _start(start: Any, env: PlumeSearch, params: Params) -> np.ndarray:
         raise ValidationError(f"options['start'] = {start!r} is no position (x, y)") from None
     whole = position.shape == (2,) and np.array_equal(position, np.round(position))
     require(
-        whole and bool(env.arena.inside(position[None], params)[0]),
+        whole and all(env.arena.inside(position[None], corner)[0] for corner in corners(params)),
         "options['start']",
         start,
         f"(x, y), whole numbers in the arena {env.arena}",
@@ -359,14 +376,22 @@ STATES = {
 def picture(env: PlumeSearch, state: SearchState, params: Params) -> np.ndarray:
     """uint8[H, W, 3]: the episode as it stands. Raises `RenderingError` if it has no grid."""
     _require_grid(env)
+    params = env.episode_params(state, params)
     return _draw(env, params, *jax.device_get(_scenery(env, state, params)))
 
 
 def pictures(env: PlumeSearch, state: SearchState, params: Params) -> tuple[np.ndarray, ...]:
     """A `picture` of each of many episodes; leaves of `state` lead with their number."""
     _require_grid(env)
-    sceneries = jax.device_get(_sceneries(env, state, params))
-    return tuple(_draw(env, params, *scenery) for scenery in zip(*sceneries, strict=True))
+    sceneries, drawn = jax.device_get((_sceneries(env, state, params), state.drawn))
+    lanes = [
+        state.replace(drawn=jax.tree.map(lambda x, lane=lane: x[lane], drawn))
+        for lane in range(len(sceneries[0]))
+    ]
+    return tuple(
+        _draw(env, env.episode_params(lane, params), *scenery)
+        for lane, *scenery in zip(lanes, *sceneries, strict=True)
+    )
 
 
 def _require_grid(env: PlumeSearch) -> None:
@@ -391,7 +416,7 @@ def _scenery(env: PlumeSearch, state: SearchState, params: Params) -> tuple[jax.
 
 @partial(jax.jit, static_argnames="env")
 def _sceneries(env: PlumeSearch, state: SearchState, params: Params) -> tuple[jax.Array, ...]:
-    return jax.vmap(lambda one: _scenery(env, one, params))(state)
+    return jax.vmap(lambda one: _scenery(env, one, env.episode_params(one, params)))(state)
 
 
 def _draw(

@@ -18,6 +18,7 @@ from plumejax.adapters.packing import Arrays, Packed, pack, unpack
 from plumejax.adapters.spaces import is_member, to_gymnasium
 from plumejax.base.errors import StateError, ValidationError
 from plumejax.base.lifecycle import Lifecycle
+from plumejax.base.randomised import corners
 from plumejax.search.environment import PlumeSearch
 from plumejax.search.state import Params
 from plumejax.viewing.window import Window
@@ -257,9 +258,12 @@ class PlumeSearchEnv(gymnasium.Env):
 
     @property
     def max_steps(self) -> int:
-        """Steps after which an episode is truncated."""
-        params = self._params if self._episode is None else self._episode.params
-        return int(params.max_steps)
+        """Steps after which this episode is truncated; before the first, the most it may be."""
+        episode = self._episode
+        if episode is None:
+            return int(list(corners(self._params))[-1].max_steps)
+        state = episodes.state_of(episode.program, episode.carried)
+        return int(self._core.episode_params(state, episode.params).max_steps)
 
     @property
     def core(self) -> PlumeSearch:

@@ -118,7 +118,8 @@ class GymnaxTask(environment.Environment):
         return self._params if params is None else params
 
     def _flags(self, state: Any, params: Any) -> tuple[jax.Array, jax.Array]:
-        return lifecycle.flags(state.lifecycle, state.step_count, params.max_steps)
+        limit = self.env.episode_params(state, params).max_steps
+        return lifecycle.flags(state.lifecycle, state.step_count, limit)
 
 
 class FiveValueTask(GymnaxTask):
@@ -184,7 +185,7 @@ def _make(kind: type[GymnaxTask], task_id: str, **choices: Any) -> GymnaxTask:
 
 
 def to_gymnax(space: Any) -> gymnax_spaces.Space:
-    """A plumejax space as the gymnax space of the same name.
+    """A plumejax space as the gymnax space of the same name (a `MultiDiscrete` as a `Box`).
 
     `sample` and `contains` stay ours: gymnax's own never draw the upper bound of an integer box,
     and reject every member of a `Dict`.
@@ -194,6 +195,8 @@ def to_gymnax(space: Any) -> gymnax_spaces.Space:
     """
     if isinstance(space, spaces.Discrete):
         return _Discrete(space)
+    if isinstance(space, spaces.MultiDiscrete):
+        return _MultiDiscrete(space)
     if isinstance(space, spaces.Box):
         return _Box(space)
     if isinstance(space, spaces.Dict):
@@ -216,6 +219,15 @@ class _Ours:
 class _Discrete(_Ours, gymnax_spaces.Discrete):
     def __init__(self, space: spaces.Discrete) -> None:
         gymnax_spaces.Discrete.__init__(self, space.n)
+        self._space = space
+
+
+class _MultiDiscrete(_Ours, gymnax_spaces.Box):
+    """gymnax has none: an integer box with the same members."""
+
+    def __init__(self, space: spaces.MultiDiscrete) -> None:
+        high = jnp.asarray(space.nvec, jnp.int32) - 1
+        gymnax_spaces.Box.__init__(self, jnp.zeros_like(high), high, space.shape, jnp.int32)
         self._space = space
 
 

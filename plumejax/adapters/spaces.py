@@ -17,6 +17,8 @@ def to_gymnasium(space: Any) -> gymnasium.Space:
         return space
     if hasattr(space, "spaces"):
         return gymnasium.spaces.Dict({k: to_gymnasium(s) for k, s in space.spaces.items()})
+    if hasattr(space, "nvec"):
+        return gymnasium.spaces.MultiDiscrete(space.nvec, np.int32)
     if hasattr(space, "n"):
         return gymnasium.spaces.Discrete(int(space.n))
     if hasattr(space, "low") and hasattr(space, "high"):
@@ -27,7 +29,8 @@ def to_gymnasium(space: Any) -> gymnasium.Space:
         )
         return gymnasium.spaces.Box(low, high, tuple(space.shape), dtype)
     raise ComponentError(
-        f"{space!r} is no space: it needs `n`, or `low`, `high`, `shape` and `dtype`, or `spaces`"
+        f"{space!r} is no space: it needs `n`, or `nvec`, or `low`, `high`, `shape` and `dtype`, or"
+        " `spaces`"
     )
 
 

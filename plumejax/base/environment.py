@@ -37,12 +37,14 @@ class EnvState(struct.PyTreeNode):
       step_count: int32[], steps of this episode so far.
       total_reward: float32[] (float32[A] with A agents), their sum.
       observation: the last observation, so that an ended episode can repeat it.
+      drawn: the numbers drawn for this episode, by path (`plumejax.base.randomised`); `()` if none.
     """
 
     lifecycle: Any
     step_count: Any
     total_reward: Any
     observation: Any
+    drawn: Any = struct.field(default=(), kw_only=True)
 
 
 class Environment(abc.ABC):
@@ -86,6 +88,10 @@ class Environment(abc.ABC):
     def observation_space(self, params: Any) -> Any:
         """The space of observations under `params`."""
 
+    def episode_params(self, state: Any, params: Any) -> Any:
+        """The numbers of this episode: `params`, unless some are drawn anew at each reset."""
+        return params
+
     def info(self, state: Any, params: Any) -> dict[str, jax.Array]:
         """A dict of arrays of fixed structure, a function of the state alone."""
         return {"step_count": state.step_count, "total_reward": state.total_reward}
@@ -111,10 +117,11 @@ class Environment(abc.ABC):
         Where `check` is not 0 nothing changes: the state comes back as it was, with its last
         observation, reward 0 and the flags as they were.
         """
+        own = self.episode_params(state, params)
         counted = state.replace(step_count=state.step_count + 1)
-        new, reward, terminated = self.step_env(key, counted, action, params)
+        new, reward, terminated = self.step_env(key, counted, action, own)
         new = new.replace(
-            lifecycle=lifecycle.after_step(terminated, counted.step_count >= params.max_steps),
+            lifecycle=lifecycle.after_step(terminated, counted.step_count >= own.max_steps),
             total_reward=state.total_reward + reward,
         )
         # `check` is 0 just then; written out, it is two comparisons a lane.
@@ -122,8 +129,8 @@ class Environment(abc.ABC):
         allowed &= self.action_space(params).contains(action)
         state = jax.tree.map(partial(jnp.where, allowed), new, state)
         reward = jnp.where(allowed, reward, jnp.zeros_like(reward))
-        terminated, truncated = lifecycle.flags(state.lifecycle, state.step_count, params.max_steps)
-        info = self.info(state, params)
+        terminated, truncated = lifecycle.flags(state.lifecycle, state.step_count, own.max_steps)
+        info = self.info(state, own)
         return state.observation, state, reward, terminated, truncated, info
 
     def check(self, state: Any, action: Any, params: Any) -> jax.Array:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 
 class PlumeError(Exception):
     """Whatever plumejax raises on purpose."""
@@ -29,3 +31,9 @@ def require(ok: Any, field: str, value: Any, allowed: str) -> None:
         small_array = hasattr(value, "tolist") and value.size <= 8
         shown = value.tolist() if small_array else value
         raise ValidationError(f"{field} = {shown!r} is not allowed: it must be {allowed}")
+
+
+def require_positive(field_name: str, value: Any) -> None:
+    """Raise `ValidationError` unless every number is finite and > 0."""
+    numbers = np.asarray(value)
+    require(np.all((numbers > 0) & np.isfinite(numbers)), field_name, value, "finite and > 0")

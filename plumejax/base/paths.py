@@ -2,7 +2,7 @@
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,8 +12,15 @@ from plumejax.base.errors import ValidationError
 Tree = TypeVar("Tree")
 
 
-def leaves(tree: Any, prefix: str = "") -> dict[str, Any]:
-    """Every number of a params tree (dataclasses and dicts) by its dotted path, in order."""
+def leaves(
+    tree: Any, prefix: str = "", is_leaf: Callable[[Any], bool] = lambda part: False
+) -> dict[str, Any]:
+    """Every number of a params tree (dataclasses and dicts) by its dotted path, in order.
+
+    A part that `is_leaf` is not looked into.
+    """
+    if is_leaf(tree):
+        return {prefix: tree}
     if isinstance(tree, Mapping):
         parts = dict(tree)
     elif dataclasses.is_dataclass(tree):
@@ -22,8 +29,19 @@ def leaves(tree: Any, prefix: str = "") -> dict[str, Any]:
         return {} if tree is None or isinstance(tree, tuple) else {prefix: tree}
     found: dict[str, Any] = {}
     for name, part in parts.items():
-        found.update(leaves(part, f"{prefix}.{name}" if prefix else name))
+        found.update(leaves(part, f"{prefix}.{name}" if prefix else name, is_leaf))
     return found
+
+
+def find(tree: Any, path: str) -> Any:
+    """The number at `path`. Raises `ValidationError`, naming the nearest path, if there is none."""
+    known = leaves(tree)
+    if path not in known:
+        near = difflib.get_close_matches(str(path), known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        names = ", ".join(known)
+        raise ValidationError(f"{path!r} names no number of this task.{hint} It has: {names}")
+    return known[path]
 
 
 def override(tree: Tree, values: Mapping[str, Any]) -> Tree:
@@ -32,15 +50,14 @@ def override(tree: Tree, values: Mapping[str, Any]) -> Tree:
     Raises `ValidationError` for a path that is not there (naming the nearest one) and for a value
     whose shape or kind does not fit; then nothing has changed.
     """
-    known = leaves(tree)
     for path, value in values.items():
-        if path not in known:
-            near = difflib.get_close_matches(str(path), known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            names = ", ".join(known)
-            raise ValidationError(f"{path!r} names no number of this task.{hint} It has: {names}")
-        tree = _replace(tree, path.split("."), _fit(path, value, known[path]))
+        tree = replace(tree, path, fit(path, value, find(tree, path)))
     return tree
+
+
+def replace(tree: Tree, path: str, value: Any) -> Tree:
+    """`tree` with what stands at `path` replaced, whatever it is; pure."""
+    return _replace(tree, path.split("."), value)
 
 
 def _replace(tree: Any, path: list[str], value: Any) -> Any:
@@ -51,7 +68,8 @@ def _replace(tree: Any, path: list[str], value: Any) -> Any:
     return {**tree, **new} if is_dict else tree.replace(**new)
 
 
-def _fit(path: str, value: Any, old: Any) -> np.ndarray:
+def fit(path: str, value: Any, old: Any) -> np.ndarray:
+    """`value` as an array like the number `old`. Raises `ValidationError` if it does not fit."""
     old = np.asarray(old)
     try:
         new = np.asarray(value)

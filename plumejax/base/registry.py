@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plumejax.base import paths
 from plumejax.base.errors import ValidationError
+from plumejax.base.randomised import randomised
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ def make(
 
     Args:
       task_id: a registered id, e.g. `"PlumeSearch-v0"`.
-      overrides: numbers by dotted path, e.g. `{"plume.sigma": 8.0}`.
+      overrides: numbers by dotted path, e.g. `{"plume.sigma": 8.0}`, or distributions to draw them
+        from at each reset, e.g. `{"plume.sigma": Uniform(4.0, 12.0)}`.
       **static: what changes shapes or kinds, e.g. `grid_size=(64, 64)`; as the task says.
 
     Raises:
@@ -74,6 +75,6 @@ def make(
         if "keyword argument" not in str(error):
             raise
         raise ValidationError(f"{task_id} has no such choice: {error}") from error
-    params = paths.override(params, overrides or {})
+    env, params = randomised(env, params, overrides or {})
     env.validate(params)
     return env, params

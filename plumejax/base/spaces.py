@@ -43,6 +43,30 @@ class Discrete:
         return (x >= 0) & (x < self.n)
 
 
+@dataclass(frozen=True)
+class MultiDiscrete:
+    """Several integers, int32[len(nvec)], the i-th of 0..nvec[i]-1."""
+
+    nvec: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.nvec),)
+
+    @property
+    def dtype(self) -> Any:
+        return np.int32
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        return jax.random.randint(key, self.shape, 0, np.asarray(self.nvec, np.int32), jnp.int32)
+
+    def contains(self, x: Any) -> jax.Array:
+        x = jnp.asarray(x)
+        if x.shape != self.shape or not jnp.issubdtype(x.dtype, jnp.integer):
+            return jnp.asarray(False)
+        return jnp.all((x >= 0) & (x < np.asarray(self.nvec, x.dtype)))
+
+
 @dataclass(frozen=True, eq=False)
 class Box:
     """Arrays of one shape and dtype between `low` and `high`, both inclusive.

@@ -49,7 +49,7 @@ class Motion(Protocol):
         """The space of its actions."""
 
     def mask(self, agent: Agent, arena: Any, params: Params) -> jax.Array:
-        """bool[number of actions]: those that are not blocked."""
+        """bool[number of actions]: those not known to be blocked; bool[1], True, if continuous."""
 
 
 class Reward(Protocol):
@@ -81,7 +81,8 @@ class Start(Protocol):
     def place(
         self, key: jax.Array, plume: Any, plume_state: Any, arena: Any, params: Params
     ) -> tuple[Any, Agent, Any]:
-        """`(plume_state, agent, first)`; `first` is None, or the `Air` of the first observation."""
+        """`(plume_state, agent, first)`; `first` is None, or int32[], the hits that were drawn for
+        the first observation."""
 
 
 class Arena(Protocol):

@@ -1,6 +1,9 @@
 """search/endings: when a search is over."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import jax
@@ -8,7 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from plumejax.base.errors import require
+from plumejax.base.errors import ValidationError, require
+from plumejax.plumes.bank import Bank, BankParams
+from plumejax.plumes.geometry import squared_distance
+from plumejax.plumes.particles import Particles
+from plumejax.plumes.puffs import PuffParams
 from plumejax.search.environment import distance_to_source
 from plumejax.search.state import Params, Scene
 
@@ -38,3 +45,197 @@ class GoalDisc:
         """Raise `ValidationError` if the radius is not > 0."""
         radius = params.ending.radius
         require(np.all(np.asarray(radius) > 0), "ending.radius", radius, "> 0 cells")
+
+
+class NeverParams(struct.PyTreeNode):
+    """`Never` has no numbers."""
+
+
+@dataclass(frozen=True)
+class Never:
+    """Only the step limit ends the search."""
+
+    def default_params(self) -> NeverParams:
+        return NeverParams()
+
+    def ended(self, scene: Scene, params: Params) -> tuple[jax.Array, jax.Array]:
+        return jnp.asarray(False), jnp.asarray(False)
+
+
+class AtWallParams(struct.PyTreeNode):
+    """`AtWall` has no numbers."""
+
+
+@dataclass(frozen=True)
+class AtWall:
+    """Failed when the agent touched a wall: `agent.motion.touched`, bool[], which a motion keeps
+    that says what happens at walls."""
+
+    def default_params(self) -> AtWallParams:
+        return AtWallParams()
+
+    def ended(self, scene: Scene, params: Params) -> tuple[jax.Array, jax.Array]:
+        return jnp.asarray(False), scene.agent.motion.touched
+
+
+class DeclaredParams(struct.PyTreeNode):
+    """Numbers of `Declared`.
+
+    Attributes:
+      radius: float32[], lengths of the plume, > 0; the boundary counts as right.
+    """
+
+    radius: Any
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The agent declares that it stands at the source (`agent.motion.declared`, bool[], which a
+    motion keeps that has this action): found within `radius` of a source, failed elsewhere."""
+
+    def default_params(self) -> DeclaredParams:
+        return DeclaredParams(radius=np.float32(5.0))
+
+    def ended(self, scene: Scene, params: Params) -> tuple[jax.Array, jax.Array]:
+        near = distance_to_source(scene.agent.position, scene.sources) <= params.ending.radius
+        declared = scene.agent.motion.declared
+        return declared & near, declared & ~near
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` if the radius is not > 0."""
+        radius = params.ending.radius
+        require(np.all(np.asarray(radius) > 0), "ending.radius", radius, "> 0 lengths")
+
+
+class LeftPlumeParams(struct.PyTreeNode):
+    """Numbers of `LeftPlume`.
+
+    Attributes:
+      radius: float32[], m, > 0; found within it of a source, the boundary included.
+      limit: float32[], m, > 0; failed farther than it from every puff.
+    """
+
+    radius: Any
+    limit: Any
+
+
+@dataclass(frozen=True)
+class LeftPlume:
+    """Found within `radius` of a source, failed more than `limit` from the nearest puff: the end
+    of plume tracking (Singh, van Breugel, Rao, Brunton 2023, Nature Machine Intelligence 5: 58).
+
+    For plumes of puffs, and banks of them. While there is no puff at all nobody fails.
+
+    Attributes:
+      bank: the `Bank` that is the plume; None if the plume has puffs of its own.
+    """
+
+    bank: Bank | None = None
+
+    def default_params(self) -> LeftPlumeParams:
+        return LeftPlumeParams(radius=np.float32(0.2), limit=np.float32(2.0))
+
+    def ended(self, scene: Scene, params: Params) -> tuple[jax.Array, jax.Array]:
+        own = params.ending
+        found = distance_to_source(scene.agent.position, scene.sources) <= own.radius
+        stray = nearest_puff(
+            puffs_seen(self.bank, scene.plume_state, params.plume), scene.agent.position
+        )
+        return found, (stray > own.limit) & jnp.isfinite(stray) & ~found
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` if a number is not > 0 or the plume has no puffs."""
+        require_puffs("ending", self.bank, params.plume)
+        for name in ("radius", "limit"):
+            value = getattr(params.ending, name)
+            require(np.all(np.asarray(value) > 0), f"ending.{name}", value, "> 0 m")
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Several endings at once: found or failed as soon as one of them says so; who is found has not
+    failed. Numbers are a dict by name: `ending.wall`, `ending.goal.radius`.
+
+    Attributes:
+      parts: (name, ending) of each.
+    """
+
+    parts: tuple[tuple[str, Any], ...]
+
+    def default_params(self) -> dict[str, Any]:
+        return {name: part.default_params() for name, part in self.parts}
+
+    def ended(self, scene: Scene, params: Params) -> tuple[jax.Array, jax.Array]:
+        ends = [
+            part.ended(scene, params.replace(ending=params.ending[name]))
+            for name, part in self.parts
+        ]
+        found, failed = (reduce(or_, flags) for flags in zip(*ends, strict=True))
+        return found, failed & ~found
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` if there is no part, or one refuses its numbers."""
+        require_parts("ending", self.parts)
+        for name, part in self.parts:
+            validate_part("ending", name, part, params.replace(ending=params.ending[name]))
+
+
+def require_parts(role: str, parts: Any) -> None:
+    """Raise `ValidationError` unless `parts` has at least one part, each with a name of its own."""
+    names = [name for name, _ in parts]
+    good = names and len(set(names)) == len(names)
+    require(good, f"{role}: names of the parts", names, "one or more, no two the same")
+
+
+def validate_part(role: str, name: str, part: Any, params: Params) -> None:
+    """`part.validate(params)`, whose message then says which part it is about."""
+    if hasattr(part, "validate"):
+        try:
+            part.validate(params)
+        except ValidationError as error:
+            raise ValidationError(f"in {role}.{name}: {error}") from None
+
+
+def goal_radius(ending: Any) -> Any:
+    """float32[]: the `radius` within which a source counts as found, from the numbers of an ending;
+    the largest of `AnyOf`, None if there is none."""
+    if not isinstance(ending, Mapping):
+        return getattr(ending, "radius", None)
+    radii = [r for r in map(goal_radius, ending.values()) if r is not None]
+    return reduce(jnp.maximum, radii) if radii else None
+
+
+def puffs_seen(bank: Bank | None, plume_state: Any, plume_params: Any) -> Particles:
+    """The puffs as an episode has them: of a plume of puffs (`bank` None), or, thinned and
+    mirrored, of a `Bank`."""
+    if bank is None:
+        return plume_state.particles
+    puffs = bank.frame(plume_state, plume_params).particles
+    if not bank.mirrored:
+        return puffs
+    y = puffs.position[1]
+    flipped = 2 * jnp.asarray(plume_params.axis, jnp.float32) - y
+    y = jnp.where(plume_state.playing.mirrored, flipped, y)
+    return puffs.replace(position=puffs.position.at[1].set(y))
+
+
+def nearest_puff(puffs: Particles, position: jax.Array) -> jax.Array:
+    """float32[]: from float32[d] to the nearest living puff, infinite if there is none.
+
+    In the coordinates that the position has: x and y of puffs in three dimensions.
+    """
+    centres = puffs.position[: len(position)].T
+    squared = jnp.where(puffs.alive, squared_distance(centres, position), jnp.inf)
+    return jnp.sqrt(jnp.min(squared))
+
+
+def require_puffs(role: str, bank: Bank | None, plume_params: Any) -> None:
+    """Raise `ValidationError` unless these are numbers of a plume of puffs, or of `bank`."""
+    name = type(plume_params).__name__
+    if bank is None:
+        good = isinstance(plume_params, PuffParams)
+        allowed = "a plume of puffs; the one of a Bank is given as bank=..."
+        require(good, f"{role}: numbers of the plume", name, allowed)
+    else:
+        good = isinstance(plume_params, BankParams) and isinstance(plume_params.plume, PuffParams)
+        require(good, f"{role}: numbers of the plume", name, "those of a Bank of puffs")

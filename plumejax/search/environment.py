@@ -98,8 +98,7 @@ class PlumeSearch(Environment):
         no, zero = jnp.asarray(False), jnp.zeros((), jnp.int32)
         sensor_state = self.sensor.start(params)
         scene = self._scene(agent, agent, None, plume_state, sensor_state, zero, params)
-        if first is not None:
-            scene = scene.replace(air=first)
+        scene = scene.replace(first=first)
         observation, sensor_state = self.sensor.observe(sensor_key, sensor_state, scene, params)
         return SearchState(
             lifecycle=jnp.asarray(int(Lifecycle.READY), jnp.int32),
@@ -174,8 +173,12 @@ class PlumeSearch(Environment):
 
 
 def distance_to_source(position: jax.Array, sources: jax.Array) -> jax.Array:
-    """float32[]: from float32[d] to the nearest of float32[S, d], in cells."""
-    each = distance(sources, position)
+    """float32[]: from float32[d] to the nearest of float32[S, d], in lengths of the plume.
+
+    If one has a height and the other none, along the ground.
+    """
+    shared = min(position.shape[-1], sources.shape[-1])
+    each = distance(sources[..., :shared], position[..., :shared])
     return each[0] if len(each) == 1 else jnp.min(each)
 
 

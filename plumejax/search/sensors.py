@@ -1,4 +1,4 @@
-"""search/sensors: what the agent observes."""
+"""search/sensors: what the agent observes of the odour, of itself, and of everything."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,8 @@ from flax import struct
 
 from plumejax.base.errors import require
 from plumejax.base.spaces import Box, Dict
+from plumejax.plumes.geometry import squared_distance
+from plumejax.search.headings import ahead_and_left, direction
 from plumejax.search.state import Agent, Params, Scene
 
 
@@ -57,6 +59,102 @@ class LocalConcentration(_Concentration):
         return Box(0.0, params.sensor.saturation, (1,))
 
 
+class LogParams(struct.PyTreeNode):
+    """Numbers of a `LogConcentration`.
+
+    Attributes:
+      saturation: float32[], in the plume's unit, > 0; what is above reads 1.
+      floor: float32[], in the plume's unit, > 0; well below it the reading is linear.
+    """
+
+    saturation: Any
+    floor: Any
+
+
+@dataclass(frozen=True)
+class LogConcentration:
+    """`log(1 + c / floor) / log(1 + saturation / floor)` where the agent stands, float32[1]."""
+
+    random_step = False
+
+    def default_params(self) -> LogParams:
+        return LogParams(saturation=np.float32(1.0), floor=np.float32(1e-4))
+
+    def start(self, params: Params) -> tuple[()]:
+        return ()
+
+    def probes(self, agent: Agent, params: Params) -> jax.Array:
+        return agent.position[None]
+
+    def observe(
+        self, key: jax.Array, state: tuple[()], scene: Scene, params: Params
+    ) -> tuple[jax.Array, tuple[()]]:
+        own = params.sensor
+        whole = jnp.log1p(jnp.asarray(own.saturation / own.floor, jnp.float32))
+        part = jnp.log1p(jnp.asarray(scene.air.concentration / own.floor, jnp.float32))
+        return jnp.minimum(part / whole, 1.0), state
+
+    def space(self, params: Params) -> Box:
+        return Box(0.0, 1.0, (1,))
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` if a number is not > 0."""
+        for name in ("saturation", "floor"):
+            value = getattr(params.sensor, name)
+            require(np.all(np.asarray(value) > 0), f"sensor.{name}", value, "> 0")
+
+
+class PatchParams(struct.PyTreeNode):
+    """Numbers of a `LocalPatch`.
+
+    Attributes:
+      saturation: float32[], in the plume's unit, > 0; what is above reads as this.
+      spacing: float32[], lengths from one place to the next, > 0.
+    """
+
+    saturation: Any
+    spacing: Any
+
+
+@dataclass(frozen=True)
+class LocalPatch(_Concentration):
+    """The concentrations about the agent, float32[size, size], indexed [y, x], y up.
+
+    Attributes:
+      size: places along a side, odd: the agent is in the middle.
+    """
+
+    size: int = 5
+
+    def __post_init__(self) -> None:
+        require(self.size % 2 == 1 and self.size > 0, "size", self.size, "odd and > 0")
+
+    def default_params(self) -> Any:
+        return PatchParams(saturation=np.float32(1.0), spacing=np.float32(1.0))
+
+    def probes(self, agent: Agent, params: Params) -> jax.Array:
+        steps = np.arange(self.size, dtype=np.float32) - np.float32(self.size // 2)
+        flat = np.zeros((self.size**2, len(agent.position)), np.float32)
+        y, x = np.meshgrid(steps, steps, indexing="ij")
+        flat[:, 0], flat[:, 1] = x.ravel(), y.ravel()
+        return agent.position[None] + params.sensor.spacing * flat
+
+    def observe(
+        self, key: jax.Array, state: tuple[()], scene: Scene, params: Params
+    ) -> tuple[jax.Array, tuple[()]]:
+        seen = jnp.minimum(scene.air.concentration, params.sensor.saturation)
+        return seen.reshape(self.size, self.size), state
+
+    def space(self, params: Params) -> Box:
+        return Box(0.0, params.sensor.saturation, (self.size, self.size))
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` if a number is not > 0."""
+        super().validate(params)
+        spacing = params.sensor.spacing
+        require(np.all(np.asarray(spacing) > 0), "sensor.spacing", spacing, "> 0")
+
+
 @dataclass(frozen=True)
 class FullField(_Concentration):
     """Everything: where the agent and the first source are, and the concentration of every cell.
@@ -96,3 +194,139 @@ class FullField(_Concentration):
 
 def _cell(position: jax.Array) -> jax.Array:
     return jnp.round(position).astype(jnp.int32)
+
+
+class NoParams(struct.PyTreeNode):
+    """A sensor without numbers."""
+
+
+class Airless:
+    """What the sensors share that smell nothing and keep nothing."""
+
+    random_step = False
+
+    def default_params(self) -> Any:
+        return NoParams()
+
+    def start(self, params: Params) -> tuple[()]:
+        return ()
+
+    def probes(self, agent: Agent, params: Params) -> jax.Array:
+        return agent.position[:0].reshape(0, len(agent.position))
+
+
+class RegionParams(struct.PyTreeNode):
+    """Numbers of a `Position`.
+
+    Attributes:
+      low, high: float32[d], lengths; what lies beyond reads as these.
+    """
+
+    low: Any
+    high: Any
+
+
+@dataclass(frozen=True)
+class Position(Airless):
+    """Where the agent is, float32[d], lengths.
+
+    Attributes:
+      dimensions: d.
+    """
+
+    dimensions: int = 2
+
+    def default_params(self) -> RegionParams:
+        low = np.zeros(self.dimensions, np.float32)
+        return RegionParams(low=low, high=low + np.float32(127.0))
+
+    def observe(
+        self, key: jax.Array, state: tuple[()], scene: Scene, params: Params
+    ) -> tuple[jax.Array, tuple[()]]:
+        return jnp.clip(scene.agent.position, params.sensor.low, params.sensor.high), state
+
+    def space(self, params: Params) -> Box:
+        return Box(params.sensor.low, params.sensor.high, (self.dimensions,))
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` unless low < high."""
+        low, high = params.sensor.low, np.asarray(params.sensor.high)
+        require(np.all(np.asarray(low) < high), "sensor.low", low, f"below {high.tolist()}")
+
+
+@dataclass(frozen=True)
+class Heading(Airless):
+    """Cosine and sine of the heading, float32[2]: no jump between 360 and 0 degrees."""
+
+    def observe(
+        self, key: jax.Array, state: tuple[()], scene: Scene, params: Params
+    ) -> tuple[jax.Array, tuple[()]]:
+        return direction(scene.agent.heading), state
+
+    def space(self, params: Params) -> Box:
+        return Box(-1.0, 1.0, (2,))
+
+
+@dataclass(frozen=True)
+class LastAction(Airless):
+    """The last action of a discrete motion, one-hot, float32[num_actions]; at reset zeros.
+
+    Attributes:
+      num_actions: how many the motion has.
+    """
+
+    num_actions: int
+
+    def observe(
+        self, key: jax.Array, state: tuple[()], scene: Scene, params: Params
+    ) -> tuple[jax.Array, tuple[()]]:
+        if scene.action is None:
+            return jnp.zeros(self.num_actions, jnp.float32), state
+        chosen = jnp.arange(self.num_actions, dtype=jnp.int32) == scene.action
+        return chosen.astype(jnp.float32), state
+
+    def space(self, params: Params) -> Box:
+        return Box(0.0, 1.0, (self.num_actions,))
+
+
+class ReachParams(struct.PyTreeNode):
+    """Numbers of a `SourceVector`.
+
+    Attributes:
+      reach: float32[], lengths, > 0; a coordinate beyond it reads as this.
+    """
+
+    reach: Any
+
+
+@dataclass(frozen=True)
+class SourceVector(Airless):
+    """The way to the nearest source, float32[d], lengths: the fully observed twin of any search.
+
+    Attributes:
+      dimensions: d.
+      egocentric: whether x runs along the heading and y to the left of it.
+    """
+
+    dimensions: int = 2
+    egocentric: bool = False
+
+    def default_params(self) -> ReachParams:
+        return ReachParams(reach=np.float32(1000.0))
+
+    def observe(
+        self, key: jax.Array, state: tuple[()], scene: Scene, params: Params
+    ) -> tuple[jax.Array, tuple[()]]:
+        away = squared_distance(scene.sources, scene.agent.position)
+        way = scene.sources[jnp.argmin(away)] - scene.agent.position
+        if self.egocentric:
+            way = ahead_and_left(way, scene.agent.heading)
+        return jnp.clip(way, -params.sensor.reach, params.sensor.reach), state
+
+    def space(self, params: Params) -> Box:
+        return Box(-params.sensor.reach, params.sensor.reach, (self.dimensions,))
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` if the reach is not > 0."""
+        reach = params.sensor.reach
+        require(np.all(np.asarray(reach) > 0), "sensor.reach", reach, "> 0")

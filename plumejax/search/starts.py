@@ -10,6 +10,7 @@ import numpy as np
 from flax import struct
 
 from plumejax.base.errors import ValidationError, require
+from plumejax.search.endings import goal_radius
 from plumejax.search.environment import distance_to_source
 from plumejax.search.state import Agent, Params
 
@@ -45,7 +46,7 @@ class Fixed:
 
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` if the heading is not in [0, 360)."""
-        _require_heading(params.start.heading)
+        require_heading("heading", params.start.heading)
 
     def validate_place(self, arena: Any, params: Params) -> None:
         """Raise `ValidationError` if the place is not in the arena."""
@@ -87,13 +88,12 @@ class Uniform:
         """Raise `ValidationError` if a number is not allowed."""
         distance = params.start.min_distance
         require(np.all(np.asarray(distance) >= 0), "start.min_distance", distance, ">= 0 cells")
-        _require_heading(params.start.heading)
+        require_heading("heading", params.start.heading)
 
     def validate_place(self, arena: Any, params: Params) -> None:
         """Raise `ValidationError` if no cell is left to start from."""
         source = getattr(params.plume, "source", 0.0)
-        radius = getattr(params.ending, "radius", 0.0)
-        numbers = (params.start.min_distance, radius)
+        numbers = (params.start.min_distance, goal_radius(params.ending))
         # A plume without one source, or a sweep, has no one answer.
         if source is None or np.ndim(source) != 1 or any(np.ndim(number) for number in numbers):
             return
@@ -105,13 +105,16 @@ class Uniform:
 
 
 def may_start(positions: jax.Array, sources: jax.Array, arena: Any, params: Params) -> jax.Array:
-    """bool[n]: which of float32[n, 2] are in the arena, far enough, and outside the goal disc."""
+    """bool[n]: which of float32[n, d] are in the arena, outside the goal disc of the ending, and as
+    far from `sources` float32[S, d] as the start's `min_distance`, if it has these."""
     distance = jax.vmap(lambda p: distance_to_source(p, sources))(positions)
-    far = distance >= params.start.min_distance
-    # Only a disc ending has a radius to stay out of.
-    if hasattr(params.ending, "radius"):
-        far &= distance > params.ending.radius
-    return far & arena.inside(positions, params)
+    allowed = arena.inside(positions, params)
+    least, radius = getattr(params.start, "min_distance", None), goal_radius(params.ending)
+    if least is not None:
+        allowed &= distance >= least
+    if radius is not None:
+        allowed &= distance > radius
+    return allowed
 
 
 @partial(jax.jit, static_argnames="arena")
@@ -166,7 +169,67 @@ def _cells(index: jax.Array, arena: Any) -> jax.Array:
     return jnp.stack([index % width, index // width], axis=-1).astype(jnp.float32)
 
 
-def _require_heading(heading: Any) -> None:
+class FixedListParams(struct.PyTreeNode):
+    """Numbers of a `FixedList`.
+
+    Attributes:
+      positions: float32[n, d], lengths of the plume.
+      headings: float32[n], degrees, in [0, 360).
+    """
+
+    positions: Any
+    headings: Any
+
+
+@dataclass(frozen=True)
+class FixedList:
+    """One of n places, each with its heading, drawn uniformly: for assays.
+
+    The places are the user's own: they may lie in the goal disc.
+
+    Attributes:
+      num_places: n.
+      dimensions: d of a place.
+    """
+
+    num_places: int
+    dimensions: int = 2
+
+    def default_params(self) -> FixedListParams:
+        return FixedListParams(
+            positions=np.zeros((self.num_places, self.dimensions), np.float32),
+            headings=np.zeros(self.num_places, np.float32),
+        )
+
+    def place(
+        self, key: jax.Array, plume: Any, plume_state: Any, arena: Any, params: Params
+    ) -> tuple[Any, Agent, None]:
+        index = jax.random.randint(key, (), 0, self.num_places)
+        position = jnp.asarray(params.start.positions, jnp.float32)[index]
+        heading = jnp.asarray(params.start.headings, jnp.float32)[index]
+        return plume_state, Agent(position=position, heading=heading), None
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` if there is no place, or a number does not fit."""
+        require(self.num_places >= 1, "num_places", self.num_places, ">= 1")
+        own, expected = params.start, self.default_params()
+        for name in ("positions", "headings"):
+            given, shape = np.shape(getattr(own, name)), getattr(expected, name).shape
+            good = given[-len(shape) :] == shape
+            require(good, f"start.{name}.shape", given, f"{shape}")
+        require_heading("headings", own.headings)
+
+    def validate_place(self, arena: Any, params: Params) -> None:
+        """Raise `ValidationError` if a place is not in the arena."""
+        positions = np.asarray(params.start.positions, np.float32)
+        if positions.ndim == 2:  # not a sweep over lists
+            outside = positions[~np.asarray(arena.inside(jnp.asarray(positions), params))]
+            good = not len(outside)
+            require(good, "start.positions", outside, "where the arena lets an agent stand")
+
+
+def require_heading(name: str, heading: Any) -> None:
+    """Raise `ValidationError` unless all angles are in [0, 360)."""
     angle = np.asarray(heading)
     good = np.all((angle >= 0) & (angle < 360))
-    require(good, "start.heading", heading, "degrees in [0, 360)")
+    require(good, f"start.{name}", heading, "degrees in [0, 360)")

@@ -77,6 +77,10 @@ class Scene(struct.PyTreeNode):
       sources: float32[S, d].
       found, failed: bool[], what the ending said (False while it is being asked, and at reset).
       step_count: int32[], this step counted.
+      first: int32[], how many hits the search begins with, if its start drew that (at reset), else
+        None.
+      team: the other agents after the move, an `Agent` whose leaves lead with their number; None of
+        one that searches alone.
     """
 
     agent: Agent
@@ -90,3 +94,5 @@ class Scene(struct.PyTreeNode):
     found: jax.Array
     failed: jax.Array
     step_count: jax.Array
+    first: Any = None
+    team: Any = None

@@ -13,6 +13,7 @@ def test_leaves_name_every_number(local):
     _, params = local
     assert list(paths.leaves(params)) == [
         "max_steps",
+        "dt",
         "plume.sigma",
         "plume.source",
         "sensor.saturation",

@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 
 import plumejax
 from plumejax.base.errors import ValidationError
-from plumejax.search.arena import OpenGrid
+from plumejax.plumes.interface import Air
+from plumejax.search.arena import OpenGrid, PeriodicGrid, from_map
 from plumejax.search.environment import PlumeSearch
-from plumejax.search.motion import NINE, Moves, Oriented, RunAndTumble, ahead
+from plumejax.search.motion import (
+    NINE,
+    AxisMoves,
+    Moves,
+    Oriented,
+    RunAndTumble,
+    WindRelative,
+    ahead,
+)
 from plumejax.search.state import Agent
 
 GRID = (16, 12)
@@ -152,3 +161,138 @@ def test_only_a_tumble_makes_a_step_random(local):
     assert env.num_actions == 4
     assert PlumeSearch(motion=RunAndTumble(), **parts).random_step
     assert not PlumeSearch(motion=Oriented(), **parts).random_step
+
+
+LINE, SPACE = OpenGrid((5,)), OpenGrid((3, 4, 5))
+
+
+def at_all(motion, places, arena, params):
+    """Positions after every action at each of `places`, [places, actions, d], and the masks."""
+    actions = jnp.arange(motion.space(params).n, dtype=jnp.int32)
+
+    @jax.jit
+    @jax.vmap
+    def both(place):
+        here = motion.begin(Agent(place, jnp.float32(0.0)), params)
+        moved = jax.vmap(lambda a: motion.move(KEY, here, a, None, arena, params).position)(actions)
+        return moved, motion.mask(here, arena, params)
+
+    return jax.tree.map(np.asarray, both(jnp.asarray(places, jnp.float32)))
+
+
+@pytest.mark.parametrize("arena", [LINE, OpenGrid((4, 3)), SPACE], ids=str)
+def test_axis_moves_go_both_ways_along_each_axis_and_stay_at_a_wall(params, arena):
+    n = len(arena.grid_size)
+    motion = AxisMoves(n)
+    assert motion.space(params).n == 2 * n
+    places = np.stack(np.meshgrid(*map(np.arange, arena.grid_size)), -1).reshape(-1, n)
+    moved, mask = at_all(motion, places, arena, params)
+    for place, row, free in zip(places, moved, mask, strict=True):
+        for action in range(2 * n):
+            there = place.copy()
+            there[action // 2] += 2 * (action % 2) - 1
+            inside = (there >= 0).all() and (there < arena.grid_size).all()
+            assert free[action] == inside
+            np.testing.assert_array_equal(row[action], there if inside else place)
+
+
+def test_axis_moves_on_the_plane_are_left_right_down_up(params):
+    moved, _ = at_all(AxisMoves(2), [[5, 6]], ARENA, params)
+    np.testing.assert_array_equal(moved[0], [[4, 6], [6, 6], [5, 5], [5, 7]])
+
+
+def test_a_long_axis_move_off_the_grid_does_not_happen(params):
+    far = params.replace(motion=params.motion.replace(step=np.float32(3.0)))
+    moved, mask = at_all(AxisMoves(1), [[1]], LINE, far)
+    np.testing.assert_array_equal(moved[0], [[1], [4]])
+    np.testing.assert_array_equal(mask[0], [False, True])
+    assert at_all(AxisMoves(1, at_wall="settle"), [[1]], LINE, far)[0][0, 0] == 0
+
+
+MAP = """
+    ....
+    .#..
+    ....
+"""
+
+
+@pytest.mark.parametrize(
+    ("at_wall", "place_after"), [("settle", (0, 0)), ("stay", (0, 0)), ("slide", (1, 0))]
+)
+def test_what_an_obstacle_does_to_a_diagonal_move_is_a_choice(params, at_wall, place_after):
+    arena, numbers = from_map(MAP)
+    params = params.replace(arena=numbers)
+    moved, mask = at_all(Moves(NINE, at_wall=at_wall), [[0, 0]], arena, params)
+    assert not mask[0, 1]
+    np.testing.assert_array_equal(moved[0, 1], place_after)
+    np.testing.assert_array_equal(moved[0, 2], (1, 0))
+
+
+@pytest.mark.parametrize(
+    ("at_wall", "place_after"), [("settle", (15, 7)), ("stay", (15, 6)), ("slide", (15, 7))]
+)
+def test_what_the_edge_does_to_a_diagonal_move_is_a_choice(params, at_wall, place_after):
+    moved, _ = at_all(Moves(NINE, at_wall=at_wall), [[15, 6]], ARENA, params)
+    np.testing.assert_array_equal(moved[0, 1], place_after)
+
+
+@pytest.mark.parametrize("motion", [Moves(at_wall="end"), Oriented(at_wall="end")])
+def test_end_stays_and_remembers_the_last_touch(params, motion):
+    here = motion.begin(agent(15, 6), params)
+    assert not here.motion.touched
+    into, away = (1, 0) if isinstance(motion, Moves) else (0, 1)
+    hit = move(motion, here, into, params)
+    assert place(hit) == (15, 6)
+    assert hit.motion.touched
+    assert not move(motion, hit, away, params).motion.touched
+
+
+def test_only_a_motion_that_ends_at_a_wall_keeps_anything(params):
+    for motion in (Moves(), Oriented(), RunAndTumble(), AxisMoves(2)):
+        assert motion.begin(agent(5, 6), params).motion == ()
+    with pytest.raises(
+        ValidationError, match=r"motion.at_wall = 'bounce'.*settle, stay, slide, end"
+    ):
+        Moves(at_wall="bounce").validate(params)
+
+
+def test_moves_on_a_periodic_grid_go_round(params):
+    arena = PeriodicGrid(GRID)
+    moved, mask = at_all(Moves(NINE, at_wall="slide"), [[15, 11], [0, 0]], arena, params)
+    assert mask.all()
+    np.testing.assert_array_equal(moved[0, :3], [[15, 0], [0, 0], [0, 11]])
+    np.testing.assert_array_equal(moved[1, 4:7], [[0, 11], [15, 11], [15, 0]])
+
+
+@pytest.mark.parametrize(
+    ("wind", "up"),
+    [
+        ((2, 0), (-1, 0)),
+        ((-0.1, 0.05), (1, 0)),
+        ((1, 3), (0, -1)),
+        ((1, -1.01), (0, 1)),
+        ((0, 0), (-1, 0)),
+    ],
+)
+def test_wind_relative_moves_are_up_down_and_across_the_felt_wind(params, wind, up):
+    motion = WindRelative()
+    air = Air(jnp.zeros(1), jnp.asarray([wind], jnp.float32))
+    places = [
+        place(motion.move(KEY, agent(5, 6), jnp.int32(a), air, ARENA, params)) for a in range(4)
+    ]
+    x, y = up
+    ways = [(x, y), (-x, -y), (-y, x), (y, -x)]  # left of upwind is a quarter turn to the left
+    assert places == [(5 + dx, 6 + dy) for dx, dy in ways]
+    assert motion.feels_air
+    assert motion.mask(agent(0, 0), ARENA, params).all()
+
+
+def test_the_environment_hands_a_wind_relative_motion_the_air(local):
+    env, _ = local
+    parts = {n: getattr(env, n) for n in ("plume", "sensor", "reward", "ending", "start", "arena")}
+    env = PlumeSearch(motion=WindRelative(), **parts)
+    params = local[1].replace(motion=WindRelative().default_params())
+    _, state = env.reset(KEY, params)
+    state = state.replace(agent=agent(5, 6))
+    _, state, *_ = env.step(KEY, state, jnp.int32(0), params)  # still air counts as along +x
+    assert place(state.agent) == (4, 6)

@@ -10,7 +10,8 @@ import pytest
 import plumejax
 from plumejax.base.errors import ValidationError
 from plumejax.search.arena import MaskedGrid
-from plumejax.search.starts import Fixed
+from plumejax.search.endings import AnyOf, GoalDisc, Never
+from plumejax.search.starts import Fixed, FixedList
 
 GRID = (16, 12)
 
@@ -129,3 +130,70 @@ def test_a_fixed_start_is_that_place_and_heading():
 def test_a_fixed_start_that_cannot_be_is_refused(overrides, message):
     with pytest.raises(ValidationError, match=message):
         make_fixed(**overrides)
+
+
+def test_starts_stay_out_of_the_disc_of_any_ending(local):
+    ending = AnyOf((("never", Never()), ("goal", GoalDisc())))
+    env, params = plumejax.make(
+        "PlumeSearchLocal-v0",
+        grid_size=GRID,
+        ending=ending,
+        overrides={"ending.goal.radius": 4.0},
+    )
+    drawn = counts(starts(env, jax.random.split(jax.random.key(0), 4000), params))
+    goal = disc(8, 6, 4.0)
+    assert not drawn[goal].any()
+    assert drawn[~goal].all()
+    with pytest.raises(ValidationError, match="no cell is left to start from"):
+        plumejax.make(
+            "PlumeSearchLocal-v0",
+            grid_size=GRID,
+            ending=ending,
+            overrides={"ending.goal.radius": 99.0},
+        )
+
+
+LIST = {
+    "positions": ((1, 2), (3, 4), (15, 11)),
+    "headings": (0.0, 90.0, 270.0),
+}
+
+
+def make_list(**overrides):
+    overrides = {f"start.{name}": value for name, value in {**LIST, **overrides}.items()}
+    start = FixedList(3)
+    return plumejax.make("PlumeSearchLocal-v0", grid_size=GRID, start=start, overrides=overrides)
+
+
+def test_a_list_is_drawn_from_uniformly_place_and_heading_together():
+    env, params = make_list()
+    plume = env.plume.start(jax.random.key(0), params.plume)
+    place = lambda key: env.start.place(key, env.plume, plume, env.arena, params)[1]  # noqa: E731
+    agents = jax.jit(jax.vmap(place))(jax.random.split(jax.random.key(0), 3000))
+    places, headings = np.asarray(agents.position), np.asarray(agents.heading)
+    drawn = [
+        np.all(places == np.float32(position), axis=1) & (headings == heading)
+        for position, heading in zip(*LIST.values(), strict=True)
+    ]
+    assert np.all(np.sum(drawn, axis=0) == 1)
+    assert abs(surprise(np.sum(drawn, axis=1))) < 3.7
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"positions": ((1, 2), (3, 4), (16, 0))}, r"start.positions = \[\[16.0, 0.0\]\]"),
+        ({"headings": (0.0, 0.0, 360.0)}, r"start.headings .* in \[0, 360\)"),
+        ({"positions": ((1, 2), (3, 4))}, r"start.positions .* shape \(3, 2\)"),
+    ],
+)
+def test_a_list_that_cannot_be_is_refused(overrides, message):
+    with pytest.raises(ValidationError, match=message):
+        make_list(**overrides)
+
+
+def test_a_list_of_another_length_is_refused():
+    env, params = make_list()
+    short = params.start.replace(headings=np.zeros(2, np.float32))
+    with pytest.raises(ValidationError, match=r"start.headings.shape = \(2,\) .* \(3,\)"):
+        env.validate(params.replace(start=short))

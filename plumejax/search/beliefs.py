@@ -1,0 +1,163 @@
+"""search/beliefs: sensors that count hits, and one that knows what they say of the source."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from plumejax.base.errors import require
+from plumejax.base.spaces import Box
+from plumejax.plumes.encounters import (
+    EncounterParams,
+    EncounterPlume,
+    entropy,
+    likelihoods,
+    posterior,
+    uniform_prior,
+)
+from plumejax.plumes.sources import Still
+from plumejax.search.state import Agent, Params, Scene
+
+
+class HitsParams(struct.PyTreeNode):
+    """`Hits`, and a `Belief`, have no numbers of their own: they are those of the plume."""
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The hits of an encounter plume where the agent stands, float32[1], in 0..categories - 1.
+
+    The last category means "or more". At the start of an episode it is what the start drew, if that
+    is a `FirstHit`.
+
+    Attributes:
+      plume: the task's plume, with one source that stays.
+      categories: H of the count, at least 2 (`encounters.num_hits`); a `Cosh` plume has 2.
+    """
+
+    plume: EncounterPlume
+    categories: int = 2
+
+    def __post_init__(self) -> None:
+        require(self.categories >= 2, "categories", self.categories, ">= 2")
+        still = self.plume.num_sources == 1 and isinstance(self.plume.source_motion, Still)
+        require(still, "plume", self.plume, "a plume of one source that stays")
+
+    @property
+    def grid_size(self) -> tuple[int, ...]:
+        """Cells along each coordinate."""
+        return self.plume.grid_size
+
+    def default_params(self) -> HitsParams:
+        return HitsParams()
+
+    def start(self, params: Params) -> Any:
+        return ()
+
+    def probes(self, agent: Agent, params: Params) -> jax.Array:
+        return agent.position[None]
+
+    def observe(
+        self, key: jax.Array, state: Any, scene: Scene, params: Params
+    ) -> tuple[jax.Array, Any]:
+        return self._count(key, scene)[None].astype(jnp.float32), state
+
+    def space(self, params: Params) -> Box:
+        return Box(0.0, np.float32(self.categories - 1), (1,))
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` if the task's plume is not of encounters."""
+        good = isinstance(params.plume, EncounterParams)
+        name = type(params.plume).__name__
+        require(good, "sensor: numbers of the plume", name, "those of an EncounterPlume")
+
+    def _count(self, key: jax.Array, scene: Scene) -> jax.Array:
+        """int32[]: by inversion of one uniform number, unless the start drew it."""
+        if scene.first is not None:
+            return scene.first
+        laws = self.plume.law.counts(scene.air.concentration[0], self.categories)
+        uniform = jax.random.uniform(key, (), laws.dtype)
+        return jnp.sum(uniform >= jnp.cumsum(laws)[:-1], dtype=jnp.int32)
+
+
+class BeliefState(struct.PyTreeNode):
+    """What a `Belief` keeps.
+
+    Attributes:
+      belief: float32[*grid], how probable it is that the source is in each cell, indexed by
+        coordinate, `[x, y, z]`; sums to 1.
+      entropy: float32[], bits, of the belief.
+    """
+
+    belief: jax.Array
+    entropy: jax.Array
+
+
+@dataclass(frozen=True)
+class Belief(Hits):
+    """Hits of an encounter plume where the agent stands, and the Bayesian belief about the source.
+
+    A step draws a count from the law of the plume, and updates the belief: the source is not in the
+    cell of the agent, and each other cell is weighed by the probability of the count if it were
+    there (Vergassola, Villermaux, Shraiman 2007, Nature 445: 406). It begins uniform over the grid,
+    with a count at the start. Once the source is found the belief is all in its cell.
+
+    Policies see the observation only: the belief is for rewards, pictures and tests, as far as
+    `observes` does not show it. A count that the plume's numbers cannot explain changes nothing.
+
+    The observation is float32[k]: of each of `observes`, "hits" the count, in 0..categories - 1, of
+    which the last means "or more", "entropy" that of the belief, bits.
+
+    Attributes: those of `Hits`, and
+      observes: "hits", "entropy" or both, in that order of the observation.
+    """
+
+    observes: tuple[Literal["hits", "entropy"], ...] = ("hits",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        good = self.observes and set(self.observes) <= {"hits", "entropy"}
+        require(good, "observes", self.observes, '"hits", "entropy" or both')
+
+    def start(self, params: Params) -> BeliefState:
+        cells = np.prod(self.grid_size)
+        belief = jnp.full(self.grid_size, 1.0 / cells, jnp.float32)
+        return BeliefState(belief, jnp.asarray(np.log2(cells), jnp.float32))
+
+    def observe(
+        self, key: jax.Array, state: BeliefState, scene: Scene, params: Params
+    ) -> tuple[jax.Array, BeliefState]:
+        hits = self._count(key, scene)
+        belief = self._updated(state.belief, hits, scene.agent.position, params)
+        source = scene.sources[0]
+        # 1 where the uniform prior of who stands on the source is 0: in its cell.
+        there = (uniform_prior(self.grid_size, source) == 0).astype(belief.dtype)
+        belief = jnp.where(scene.found, there, belief)
+        # Rounding must not lift it out of the space.
+        bits = jnp.clip(entropy(belief), 0.0, self._most_bits())
+        seen = {"hits": hits.astype(jnp.float32), "entropy": bits}
+        return jnp.stack([seen[name] for name in self.observes]), BeliefState(belief, bits)
+
+    def space(self, params: Params) -> Box:
+        most = {"hits": np.float32(self.categories - 1), "entropy": self._most_bits()}
+        high = np.asarray([most[name] for name in self.observes], np.float32)
+        return Box(0.0, high, (len(self.observes),))
+
+    def _most_bits(self) -> np.float32:
+        return np.float32(np.log2(np.prod(self.grid_size)))
+
+    def _updated(
+        self, prior: jax.Array, hits: jax.Array, place: jax.Array, params: Params
+    ) -> jax.Array:
+        """float32[*grid]: the belief after `hits` at `place`."""
+        each = likelihoods(self.plume, params.plume, place, self.categories)
+        # Sums of comparisons: a table is looked up one lane at a time.
+        happened = jnp.arange(self.categories, dtype=jnp.int32) == hits
+        happened = happened.reshape(-1, *(1,) * len(self.grid_size))
+        likelihood = jnp.sum(jnp.where(happened, each, 0.0), axis=0)
+        # Where the count is impossible by all that is believed, Bayes' rule says 0 / 0.
+        possible = jnp.any(prior * likelihood > 0)
+        return posterior(prior, jnp.where(possible, likelihood, 1.0))
