@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 from plumejax.adapters.gymnasium_ids import register_all as _register_all
 from plumejax.base.registry import Task, make, registered_tasks
 from plumejax.base.registry import register as _register
-from plumejax.search import tasks as _search_tasks  # noqa: F401  (registers its ids)
+from plumejax.search import encounter_tasks as _encounter_tasks  # noqa: F401  (registers its ids)
+from plumejax.search import tasks as _search_tasks  # noqa: F401
+from plumejax.search import tracking_tasks as _tracking_tasks  # noqa: F401
 from plumejax.version import __version__
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from plumejax.base.errors import (
 from plumejax.base.lifecycle import Lifecycle
 from plumejax.base.randomised import Randomised, corners, distributions, override
 from plumejax.search.environment import PlumeSearch, distance_to_source
-from plumejax.search.motion import Moves
+from plumejax.search.motion import AxisMoves, Moves
 from plumejax.search.starts import Fixed, FixedParams
 from plumejax.search.state import Params, SearchState
 from plumejax.viewing.frames import frame
-from plumejax.viewing.scenery import concentration_field
+from plumejax.viewing.scenery import Canvas, canvas, scenery
 
 
 class EnvironmentState(StrEnum):
@@ -374,54 +374,24 @@ STATES = {
 
 
 def picture(env: PlumeSearch, state: SearchState, params: Params) -> np.ndarray:
-    """uint8[H, W, 3]: the episode as it stands. Raises `RenderingError` if it has no grid."""
-    _require_grid(env)
+    """uint8[H, W, 3]: the episode as it stands. Raises `RenderingError` if there is no size."""
     params = env.episode_params(state, params)
-    return _draw(env, params, *jax.device_get(_scenery(env, state, params)))
+    where = canvas(env.arena, params)
+    return _draw(env, params, where, *jax.device_get(scenery(env, state, params, where)))
 
 
 def pictures(env: PlumeSearch, state: SearchState, params: Params) -> tuple[np.ndarray, ...]:
     """A `picture` of each of many episodes; leaves of `state` lead with their number."""
-    _require_grid(env)
-    sceneries, drawn = jax.device_get((_sceneries(env, state, params), state.drawn))
-    lanes = [
-        state.replace(drawn=jax.tree.map(lambda x, lane=lane: x[lane], drawn))
-        for lane in range(len(sceneries[0]))
-    ]
-    return tuple(
-        _draw(env, env.episode_params(lane, params), *scenery)
-        for lane, *scenery in zip(lanes, *sceneries, strict=True)
-    )
-
-
-def _require_grid(env: PlumeSearch) -> None:
-    if not hasattr(env.arena, "grid_size"):
-        raise RenderingError(f"the arena {env.arena!r} has no grid_size to make a picture of")
-
-
-@partial(jax.jit, static_argnames="env")
-def _scenery(env: PlumeSearch, state: SearchState, params: Params) -> tuple[jax.Array, ...]:
-    """`(field, free, sources, position, heading)`, what `_draw` draws."""
-    width, height = env.arena.grid_size
-    y, x = jnp.divmod(jnp.arange(width * height, dtype=jnp.int32), jnp.int32(width))
-    cells = jnp.stack([x, y], axis=-1).astype(jnp.float32)
-    return (
-        concentration_field(env, state, params),
-        env.arena.inside(cells, params).reshape(height, width),
-        env.plume.sources(state.plume, params.plume),
-        state.agent.position,
-        state.agent.heading,
-    )
-
-
-@partial(jax.jit, static_argnames="env")
-def _sceneries(env: PlumeSearch, state: SearchState, params: Params) -> tuple[jax.Array, ...]:
-    return jax.vmap(lambda one: _scenery(env, one, env.episode_params(one, params)))(state)
+    state = jax.device_get(state)
+    lanes = len(jax.tree.leaves(state)[0])
+    each = [jax.tree.map(lambda x, lane=lane: x[lane], state) for lane in range(lanes)]
+    return tuple(picture(env, one, params) for one in each)
 
 
 def _draw(
     env: PlumeSearch,
     params: Params,
+    where: Canvas,
     field: np.ndarray,
     free: np.ndarray,
     sources: np.ndarray,
@@ -438,10 +408,10 @@ def _draw(
     return frame(
         field,
         sources,
-        radius,
+        None if radius is None else radius / float(where.spacing[0]),
         position,
         # A motion along fixed directions leaves the heading alone: it would say nothing.
-        None if isinstance(env.motion, Moves) else float(heading),
+        None if isinstance(env.motion, Moves | AxisMoves) else float(heading),
         full_scale=scale,
         free=free,
     )

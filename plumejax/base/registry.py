@@ -18,6 +18,8 @@ class Task:
       summary: one line for `plumejax list`.
       version: behaviour version, raised whenever an episode of it would come out differently.
       needs: static choices that have no default, such as a path to data.
+      source: the paper or program that the task is from.
+      difficulty: "easy", "medium" or "hard".
     """
 
     id: str
@@ -25,6 +27,8 @@ class Task:
     summary: str
     version: int = 1
     needs: tuple[str, ...] = ()
+    source: str = ""
+    difficulty: str = ""
 
 
 # The one module-level mutable: ids, which no result depends on.

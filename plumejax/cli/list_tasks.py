@@ -7,9 +7,12 @@ from plumejax.base.registry import registered_tasks
 
 
 def list_tasks() -> int:
-    """List the tasks: id, behaviour version, one line."""
-    table = Table("task", "version", "what it is", box=None, header_style="bold")
+    """List the tasks: id, behaviour version, one line, where it is from, how hard it is."""
+    heads = ("task", "version", "what it is", "source", "difficulty")
+    table = Table(*heads, box=None, header_style="bold")
+    table.columns[0].no_wrap = True
     for task in registered_tasks().values():
-        table.add_row(task.id, str(task.version), task.summary)
+        about = (task.summary, task.source, task.difficulty)
+        table.add_row(task.id, str(task.version), *about)
     Console().print(table)
     return 0

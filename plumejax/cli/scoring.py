@@ -15,7 +15,7 @@ from plumejax.evaluation.episodes import play, trace
 from plumejax.evaluation.statistics import Summary, summarise
 from plumejax.learning.runs import EVALUATION, PICTURE
 from plumejax.policies.reactive import Random, gradient_follower
-from plumejax.viewing.scenery import concentration_field
+from plumejax.viewing.scenery import canvas, concentration_field
 
 
 def score(env: Any, params: Any, agent: Any, seed: int, episodes: int) -> dict[str, Summary]:
@@ -104,10 +104,11 @@ def draw(
     key = evaluation_key(seed)
     outcomes, states = trace(env, agent, key, params, episodes, int(params.max_steps))
     first = jax.tree.map(lambda x: x[0, 0], states)
+    where = canvas(env.arena, params)
     figure, axes = pyplot.subplots(figsize=(7.5, 7.5), layout="constrained")
     trajectories(
         axes,
-        concentration_field(env, first, params),
+        concentration_field(env, first, params, where),
         states.agent.position,
         outcomes.steps,
         outcomes.found,
@@ -115,6 +116,7 @@ def draw(
         float(getattr(params.ending, "radius", 0.0)),
         getattr(params.arena, "free", None),
         getattr(env.plume, "unit", "arbitrary units"),
+        where.extent,
     )
     axes.set_title(
         f"{task}: {episodes} episodes of the trained agent\n(concentration: first episode's start)"

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from plumejax.base.errors import require
+from plumejax.base.errors import ValidationError, require
 from plumejax.base.spaces import Box, Dict
 from plumejax.search.components import require_component
 from plumejax.search.state import Agent, Params, Scene
@@ -53,9 +53,8 @@ class Named:
         for (name, sensor), count in zip(self.parts, counts, strict=True):
             own_key = keys.pop() if _draws(sensor) else key
             air = jax.tree.map(lambda x, a=first, n=count: x[a : a + n], scene.air)
-            own = scene.replace(
-                air=air, sensor=scene.sensor[name], previous_sensor=scene.previous_sensor[name]
-            )
+            # Inside a wrapper `scene.sensor` is the wrapper's; while observing it is the state.
+            own = scene.replace(air=air, sensor=state[name], previous_sensor=state[name])
             seen[name], kept[name] = sensor.observe(own_key, state[name], own, _of(name, params))
             first += count
         return seen, kept
@@ -67,7 +66,10 @@ class Named:
         """Raise `ValidationError` if a part refuses its numbers."""
         for name, sensor in self.parts:
             if hasattr(sensor, "validate"):
-                sensor.validate(_of(name, params))
+                try:
+                    sensor.validate(_of(name, params))
+                except ValidationError as error:
+                    raise ValidationError(f"in part {name!r}: {error}") from error
 
     def _probes(self, agent: Agent, params: Params) -> list[jax.Array]:
         return [sensor.probes(agent, _of(name, params)) for name, sensor in self.parts]
@@ -86,15 +88,8 @@ class Stack(Named):
 
     def space(self, params: Params) -> Box:
         each = super().space(params).spaces.values()
-        low, high = (
-            jnp.concatenate(
-                [
-                    jnp.ravel(jnp.broadcast_to(jnp.asarray(end(box), jnp.float32), box.shape))
-                    for box in each
-                ]
-            )
-            for end in (lambda box: box.low, lambda box: box.high)
-        )
+        low = jnp.concatenate([_flat(box.low, box.shape, jnp.min) for box in each])
+        high = jnp.concatenate([_flat(box.high, box.shape, jnp.max) for box in each])
         return Box(low, high, low.shape)
 
     def validate(self, params: Params) -> None:
@@ -107,6 +102,19 @@ class Stack(Named):
 def _of(name: str, params: Params) -> Params:
     """The params as the part called `name` reads them."""
     return params.replace(sensor=params.sensor[name])
+
+
+def _flat(bound: Any, shape: tuple[int, ...], widest: Any) -> jax.Array:
+    """float32[k]: the bound of each number of a box; of a sweep, with more axes, the widest."""
+    bound = jnp.asarray(bound, jnp.float32)
+    while not _broadcasts(bound.shape, shape):
+        bound = widest(bound, axis=0)
+    return jnp.ravel(jnp.broadcast_to(bound, shape))
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    pairs = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(size in (1, other) for size, other in pairs)
 
 
 def _draws(sensor: Any) -> bool:

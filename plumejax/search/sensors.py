@@ -231,7 +231,7 @@ class Position(Airless):
     """Where the agent is, float32[d], lengths.
 
     Attributes:
-      dimensions: d.
+      dimensions: d; of a place with more, the first d.
     """
 
     dimensions: int = 2
@@ -243,7 +243,8 @@ class Position(Airless):
     def observe(
         self, key: jax.Array, state: tuple[()], scene: Scene, params: Params
     ) -> tuple[jax.Array, tuple[()]]:
-        return jnp.clip(scene.agent.position, params.sensor.low, params.sensor.high), state
+        place = scene.agent.position[: self.dimensions]
+        return jnp.clip(place, params.sensor.low, params.sensor.high), state
 
     def space(self, params: Params) -> Box:
         return Box(params.sensor.low, params.sensor.high, (self.dimensions,))
@@ -289,6 +290,60 @@ class LastAction(Airless):
         return Box(0.0, 1.0, (self.num_actions,))
 
 
+class LimitParams(struct.PyTreeNode):
+    """Numbers of a `LastControl`.
+
+    Attributes:
+      limit: float32[], > 0; a component beyond it reads as this.
+    """
+
+    limit: Any
+
+
+@dataclass(frozen=True)
+class LastControl(Airless):
+    """The last action of a continuous motion, float32[size], as it was chosen; at reset zeros.
+
+    Attributes:
+      size: how many numbers an action has.
+    """
+
+    size: int
+
+    def default_params(self) -> LimitParams:
+        return LimitParams(limit=np.float32(1.0))
+
+    def observe(
+        self, key: jax.Array, state: tuple[()], scene: Scene, params: Params
+    ) -> tuple[jax.Array, tuple[()]]:
+        if scene.action is None:
+            return jnp.zeros(self.size, jnp.float32), state
+        chosen = jnp.asarray(scene.action, jnp.float32)
+        return jnp.clip(chosen, -params.sensor.limit, params.sensor.limit), state
+
+    def space(self, params: Params) -> Box:
+        return Box(-params.sensor.limit, params.sensor.limit, (self.size,))
+
+    def validate(self, params: Params) -> None:
+        """Raise `ValidationError` if the limit is not > 0."""
+        limit = params.sensor.limit
+        require(np.all(np.asarray(limit) > 0), "sensor.limit", limit, "> 0")
+
+
+@dataclass(frozen=True)
+class StepsLeft(Airless):
+    """The part of the episode's `max_steps` that is left, float32[1]: 1 at reset."""
+
+    def observe(
+        self, key: jax.Array, state: tuple[()], scene: Scene, params: Params
+    ) -> tuple[jax.Array, tuple[()]]:
+        steps = jnp.stack([scene.step_count]).astype(jnp.float32)
+        return 1.0 - steps / jnp.asarray(params.max_steps, jnp.float32), state
+
+    def space(self, params: Params) -> Box:
+        return Box(0.0, 1.0, (1,))
+
+
 class ReachParams(struct.PyTreeNode):
     """Numbers of a `SourceVector`.
 
@@ -304,12 +359,16 @@ class SourceVector(Airless):
     """The way to the nearest source, float32[d], lengths: the fully observed twin of any search.
 
     Attributes:
-      dimensions: d.
+      dimensions: d; of places with more, the first d: 2 is along the ground.
       egocentric: whether x runs along the heading and y to the left of it.
     """
 
     dimensions: int = 2
     egocentric: bool = False
+
+    def __post_init__(self) -> None:
+        good = self.dimensions > 1 or not self.egocentric
+        require(good, "egocentric", self.egocentric, "False on a line")
 
     def default_params(self) -> ReachParams:
         return ReachParams(reach=np.float32(1000.0))
@@ -317,8 +376,10 @@ class SourceVector(Airless):
     def observe(
         self, key: jax.Array, state: tuple[()], scene: Scene, params: Params
     ) -> tuple[jax.Array, tuple[()]]:
-        away = squared_distance(scene.sources, scene.agent.position)
-        way = scene.sources[jnp.argmin(away)] - scene.agent.position
+        sources = scene.sources[:, : self.dimensions]
+        place = scene.agent.position[: self.dimensions]
+        nearest = jnp.argmin(squared_distance(sources, place)) if len(sources) > 1 else 0
+        way = sources[nearest] - place
         if self.egocentric:
             way = ahead_and_left(way, scene.agent.heading)
         return jnp.clip(way, -params.sensor.reach, params.sensor.reach), state

@@ -14,9 +14,9 @@ from plumejax.plumes.recorded import RecordedPlume
 from plumejax.search.arena import MaskedGrid, OpenGrid
 from plumejax.search.endings import GoalDisc
 from plumejax.search.environment import PlumeSearch
-from plumejax.search.motion import Moves
-from plumejax.search.rewards import Sparse
-from plumejax.search.sensors import FullField, LocalConcentration
+from plumejax.search.motion import NINE, Moves, Oriented, RunAndTumble
+from plumejax.search.rewards import Sparse, StepPenalty
+from plumejax.search.sensors import FullField, LocalConcentration, SourceVector
 from plumejax.search.starts import Uniform
 from plumejax.search.state import Params
 
@@ -123,28 +123,78 @@ def _grid(grid_size: Any) -> tuple[int, int]:
     return int(grid_size[0]), int(grid_size[1])
 
 
-register(
+def variant(make: Any, **parts: Any) -> Any:
+    """A factory like `make` that has other components where none are given."""
+
+    def factory(**static: Any) -> tuple[PlumeSearch, Params]:
+        return make(**{**parts, **static})
+
+    return factory
+
+
+_OURS = "the contract of plumejax"
+_PEER = "plume_nav_sim 0.1.0"
+
+for _task in (
     Task(
         "PlumeSearch-v0",
         plume_search,
         "128 x 128 grid, Gaussian plume, four moves, the whole field observed, sparse reward",
         version=2,
-    )
-)
-register(
+        source=_PEER,
+        difficulty="easy",
+    ),
     Task(
         "PlumeSearchLocal-v0",
         plume_search_local,
         "the same, observing only the concentration where the agent stands",
         version=2,
-    )
-)
-register(
+        source=_PEER,
+        difficulty="medium",
+    ),
+    Task(
+        "PlumeSearchLocalNine-v0",
+        variant(plume_search_local, motion=Moves(NINE)),
+        "the same in eight directions, and staying",
+        source=_OURS,
+        difficulty="medium",
+    ),
+    Task(
+        "PlumeSearchLocalOriented-v0",
+        variant(plume_search_local, motion=Oriented()),
+        "the same, going ahead and turning left or right",
+        source=_PEER,
+        difficulty="medium",
+    ),
+    Task(
+        "PlumeSearchLocalRunTumble-v0",
+        variant(plume_search_local, motion=RunAndTumble()),
+        "the same, running on or tumbling into a drawn direction",
+        source=_PEER,
+        difficulty="medium",
+    ),
+    Task(
+        "PlumeSearchLocalStepPenalty-v0",
+        variant(plume_search_local, reward=StepPenalty()),
+        "the same, every step costing a hundredth",
+        source=_PEER,
+        difficulty="medium",
+    ),
+    Task(
+        "PlumeSearchFullyObserved-v0",
+        variant(plume_search, sensor=SourceVector()),
+        "the same, told the way to the source",
+        source=_OURS,
+        difficulty="easy",
+    ),
     Task(
         "Recorded-v0",
         recorded,
         "gas recorded in a warehouse, a slice at the source's height; needs data=PATH",
         version=2,
         needs=("data",),
-    )
-)
+        source="GSL-Bench, Erwich et al. 2024",
+        difficulty="hard",
+    ),
+):
+    register(_task)

@@ -36,7 +36,7 @@ class AmbientWind:
     there. The noise, normal in each component, comes after it.
 
     Attributes:
-      dimensions: d.
+      dimensions: d; of a wind with more, the first d: 2 is along the ground.
       egocentric: whether x runs along the heading and y to the left of it.
       noisy: whether there is noise.
     """
@@ -44,6 +44,10 @@ class AmbientWind:
     dimensions: int = 2
     egocentric: bool = True
     noisy: bool = False
+
+    def __post_init__(self) -> None:
+        good = self.dimensions > 1 or not self.egocentric
+        require(good, "egocentric", self.egocentric, "False on a line")
 
     @property
     def random_step(self) -> bool:
@@ -88,7 +92,7 @@ class AmbientWind:
             require(np.all(np.asarray(value) >= 0), f"sensor.{name}", value, ">= 0")
 
     def _felt(self, scene: Scene, params: Params) -> jax.Array:
-        return scene.air.wind[0]
+        return scene.air.wind[0, : self.dimensions]
 
 
 @dataclass(frozen=True)
@@ -97,18 +101,19 @@ class ApparentWind(AmbientWind):
 
     Attributes:
       own: "ground" takes off what the agent moved in the last step, so one that drifts with the
-        wind feels none; "air" what its motion says of its velocity through the air
-        (`agent.motion.velocity`), as plume tracking does (Singh et al. 2023, Nature Machine
-        Intelligence 5: 58).
+        wind feels none (a move round a periodic arena counts as one across it); "air" what its
+        motion says of its velocity through the air (`agent.motion.velocity`), as plume tracking
+        does (Singh et al. 2023, Nature Machine Intelligence 5: 58).
     """
 
     own: Literal["ground", "air"] = "ground"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(self.own in ("ground", "air"), "own", self.own, "'ground' or 'air'")
 
     def _felt(self, scene: Scene, params: Params) -> jax.Array:
         if self.own == "air":
-            return scene.air.wind[0] - scene.agent.motion.velocity
+            return super()._felt(scene, params) - scene.agent.motion.velocity[: self.dimensions]
         moved = scene.agent.position - scene.previous.position
-        return scene.air.wind[0] - moved / params.dt
+        return super()._felt(scene, params) - moved[: self.dimensions] / params.dt

@@ -20,33 +20,43 @@ def trajectories(
     radius: float,
     free: Any = None,
     unit: str = "arbitrary units",
+    extent: tuple[float, float, float, float] | None = None,
 ) -> Axes:
     """Paths of some episodes over the concentration, on a logarithmic scale of 8 decades.
 
     Args:
       axes: to draw on.
       field: float[H, W], concentration indexed [y, x].
-      positions: float[T, n, 2], cells.
+      positions: float[T, n, 2], lengths, which on a grid are cells.
       lengths: int[n], steps of each episode.
       found: bool[n].
-      source: float[2], cells.
-      radius: of the goal disc, cells.
+      source: float[2], lengths.
+      radius: of the goal disc, lengths.
       free: bool[H, W], cells that are not walls; by default all.
       unit: of the concentration.
+      extent: x from and to, y from and to, of the field, lengths; by default a cell is 1.
     """
     field, positions = np.asarray(field, float), np.asarray(positions)
     top = max(field.max(), 1e-30)
     height, width = field.shape
+    extent = extent or (-0.5, width - 0.5, -0.5, height - 0.5)
     picture = axes.imshow(
         np.maximum(field, top * 1e-8),
         origin="lower",
         cmap="Greys",
         norm=LogNorm(top * 1e-8, top),
-        extent=(-0.5, width - 0.5, -0.5, height - 0.5),
+        extent=extent,
     )
     axes.figure.colorbar(picture, ax=axes, label=f"concentration ({unit})", shrink=0.8)
     if free is not None:
-        axes.contour(np.asarray(free, float), [0.5], colors="black", linewidths=1)
+        axes.contour(
+            np.asarray(free, float),
+            [0.5],
+            extent=extent,
+            origin="lower",
+            colors="black",
+            linewidths=1,
+        )
     for i in range(positions.shape[1]):
         path = positions[: int(lengths[i]) + 1, i]
         colour = FOUND if found[i] else LOST
@@ -57,9 +67,8 @@ def trajectories(
         axes.plot([], [], color=colour, marker="o", label=f"{name} ({count})")
     angle = np.linspace(0, 2 * np.pi, 100)
     disc = np.asarray(source)[:, None] + radius * np.stack([np.cos(angle), np.sin(angle)])
-    axes.plot(*disc, color="#E69F00", lw=1.5, label=f"goal, radius {radius:g} cells")
+    axes.plot(*disc, color="#E69F00", lw=1.5, label=f"goal, radius {radius:g}")
     axes.plot(*np.asarray(source), "*", color="#E69F00", mec="black", ms=10)
-    axes.set(xlabel="x (cells)", ylabel="y (cells)", xlim=(-0.5, width - 0.5))
-    axes.set_ylim(-0.5, height - 0.5)
+    axes.set(xlabel="x", ylabel="y", xlim=extent[:2], ylim=extent[2:])
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
     return axes

@@ -1,0 +1,147 @@
+"""search/tracking_tasks: plume tracking as published, in code and in paper, by name.
+
+Singh, van Breugel, Rao, Brunton 2023 (Nature Machine Intelligence 5: 58). Code and paper differ;
+each has its own ids. The tracking plume is nearly continuous on its axis (intermittency 1.00 beyond
+2 m), so each task is also there in the filaments of Farrell et al. 2002.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plumejax.base.registry import Task, register
+from plumejax.plumes import catalogue
+from plumejax.search.arena import OpenBox
+from plumejax.search.composed import Stack
+from plumejax.search.endings import LeftPlume
+from plumejax.search.environment import PlumeSearch
+from plumejax.search.sensors import LocalConcentration
+from plumejax.search.start_in_plume import PlumeQuantiles
+from plumejax.search.start_regions import UniformBox
+from plumejax.search.state import Params
+from plumejax.search.tasks import plume_search
+from plumejax.search.tracking import TrackingCode, TrackingPaper
+from plumejax.search.walking import (
+    TurnAndSpeed,
+    tracking_code,
+    tracking_paper,
+    tracking_walking,
+)
+from plumejax.search.wind_sensors import ApparentWind
+
+SENSOR = Stack((("wind", ApparentWind(own="air")), ("odour", LocalConcentration())))
+"""Egocentric wind minus the own velocity through the air, ahead and to the left, m/s; odour in
+[0, 1]."""
+
+MINUTE = 60.0
+"""Seconds that the plume has blown when an episode starts."""
+
+
+@dataclass(frozen=True)
+class Edition:
+    """What code and paper have each of their own.
+
+    Attributes:
+      reward, start: components.
+      motion: numbers of `TurnAndSpeed`.
+      starts: numbers of the start that are not its defaults.
+    """
+
+    reward: Any
+    start: Any
+    motion: Any
+    starts: tuple[tuple[str, tuple[float, float]], ...] = ()
+
+
+_NEAR = (("low", (1.0, -0.5)), ("high", (3.0, 0.5)))
+"""Starts of the code, x and y in m from the source."""
+
+CODE = Edition(TrackingCode(), UniformBox(), tracking_code, _NEAR)
+PAPER = Edition(TrackingPaper(), PlumeQuantiles(), tracking_paper)
+WALKING = Edition(TrackingCode(), UniformBox(), tracking_walking, _NEAR)
+
+
+def plume_tracking(plume: str, edition: Edition, **static: Any) -> tuple[PlumeSearch, Params]:
+    """`(env, params)` of plume tracking: found within 0.2 m, lost 2 m from the nearest puff, 300
+    steps of 0.04 s.
+
+    A start blows the plume for a minute, which costs more than an episode: train on a `Bank` of it
+    or with a `Pool` of starts.
+
+    Args:
+      plume: a name of `plumejax.plumes.catalogue` that has puffs.
+      edition: `CODE`, `PAPER` or `WALKING`.
+      **static: components, as in `plume_search`; `warmup` and the other choices of the plume.
+    """
+    step = 4  # advances of the plume's 0.01 s
+    own = {str(name): static.pop(name) for name in ("capacity", "warmup") if name in static}
+    choices: dict[str, Any] = {
+        "substeps": step,
+        "warmup": round(MINUTE / (step * 0.01)),
+        **own,
+    }
+    model, numbers = catalogue.make(plume, **choices)
+    parts = {
+        "plume": model,
+        "sensor": SENSOR,
+        "motion": TurnAndSpeed(),
+        "reward": edition.reward,
+        "ending": LeftPlume(),
+        "start": edition.start,
+        "arena": OpenBox(2),
+        **static,
+    }
+    env, params = plume_search(**parts)
+    if env.plume == model:
+        params = params.replace(plume=numbers)
+    params = params.replace(max_steps=np.int32(300), dt=np.float32(step * 0.01))
+    if env.motion == TurnAndSpeed():
+        params = params.replace(motion=edition.motion())
+    if env.start == edition.start:
+        values = {name: np.asarray(pair, np.float32) for name, pair in edition.starts}
+        source = np.asarray(numbers.source, np.float32)[..., :2]
+        params = params.replace(
+            start=params.start.replace(**{name: x + source for name, x in values.items()})
+        )
+    if env.arena == OpenBox(2):
+        # Far enough that an agent is lost before it is at the wall.
+        low, high = np.asarray(numbers.low) - 4, np.asarray(numbers.high) + 4
+        params = params.replace(
+            arena=params.arena.replace(low=low.astype(np.float32), high=high.astype(np.float32))
+        )
+    return env, params
+
+
+def _tracking(plume: str, edition: Edition) -> Any:
+    return lambda **static: plume_tracking(plume, edition, **static)
+
+
+_SOURCE = "Singh et al. 2023, Nat. Mach. Intell. 5: 58"
+_WINDS = {
+    "Constant": ("", "constant wind", "easy"),
+    "Sparse": ("-sparse", "sparse plume, constant wind", "medium"),
+    "SwitchOnce": ("-switch-once", "the wind turns by 45 degrees once", "medium"),
+    "SwitchMany": ("-switch-many", "the wind turns every 3 s", "hard"),
+}
+
+for _name, _edition in (("Code", CODE), ("Paper", PAPER)):
+    for _wind, (_suffix, _what, _difficulty) in _WINDS.items():
+        register(
+            Task(
+                f"PlumeTracking-{_name}-{_wind}-v0",
+                _tracking(f"tracking-{_name.lower()}{_suffix}", _edition),
+                f"plume tracking as in the {_name.lower()}: {_what}",
+                source=_SOURCE,
+                difficulty=_difficulty,
+            )
+        )
+register(
+    Task(
+        "PlumeTracking-Walking-v0",
+        _tracking("tracking-code", WALKING),
+        "plume tracking on foot: 0.05 m/s, no drift",
+        source=_SOURCE,
+        difficulty="hard",
+    )
+)
