@@ -115,7 +115,7 @@ def test_an_encounter_search_ends_in_the_cell_of_the_source():
             jax.random.key(1), state, jnp.int32(action), params
         )
         assert bool(terminated) == (count == len(actions))
-        assert reward == (count == len(actions))
+        assert float(reward) == (count == len(actions))
 
 
 # Singh et al. 2023 by the design notes: rad/s of a full turn, m/s, paid at the source.
@@ -143,8 +143,9 @@ def test_a_tracker_starts_where_the_code_says_and_feels_the_wind_it_moves_in():
     keys = jax.random.split(jax.random.key(0), 64)
     _, state = jax.jit(jax.vmap(env.reset, in_axes=(0, None)))(keys, params)
     x, y = np.asarray(state.agent.position).T
-    assert 1 <= x.min() < 1.3 < 2.7 < x.max() <= 3
-    assert -0.5 <= y.min() < -0.3 < 0.3 < y.max() <= 0.5
+    np.testing.assert_allclose([x.min(), x.max()], [1, 3], atol=0.3)
+    np.testing.assert_allclose([y.min(), y.max()], [-0.5, 0.5], atol=0.2)
+    assert np.all((x >= 1) & (x <= 3) & (abs(y) <= 0.5))
     assert np.asarray(state.agent.heading).std() > 60
     # Straight on at full speed: its own 2 m/s and the wind's 0.5 m/s carry it.
     one = jax.tree.map(lambda leaf: leaf[0], state)
@@ -153,7 +154,7 @@ def test_a_tracker_starts_where_the_code_says_and_feels_the_wind_it_moves_in():
     angle = np.deg2rad(float(one.agent.heading))
     own = 2 * np.asarray([np.cos(angle), np.sin(angle)])
     way = np.asarray(moved.agent.position - one.agent.position)
-    np.testing.assert_allclose(way, 0.04 * (own + [0.5, 0]), atol=1e-5)
+    np.testing.assert_allclose(way, 0.04 * (own + np.asarray([0.5, 0])), atol=1e-5)
     ahead = 0.5 * np.cos(angle) - 2
     np.testing.assert_allclose(seen[:2], [ahead, -0.5 * np.sin(angle)], atol=1e-5)
 
