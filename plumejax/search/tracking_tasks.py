@@ -5,6 +5,7 @@ each has its own ids. The tracking plume is nearly continuous on its axis (inter
 2 m), so each task is also there in the filaments of Farrell et al. 2002.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,12 @@ import numpy as np
 
 from plumejax.base.registry import Task, register
 from plumejax.plumes import catalogue
+from plumejax.plumes.bank import Bank
 from plumejax.search.arena import OpenBox
 from plumejax.search.composed import Stack
 from plumejax.search.endings import LeftPlume
 from plumejax.search.environment import PlumeSearch
-from plumejax.search.sensors import LocalConcentration
+from plumejax.search.sensors import LocalConcentration, LogConcentration
 from plumejax.search.start_in_plume import PlumeQuantiles
 from plumejax.search.start_regions import UniformBox
 from plumejax.search.state import Params
@@ -30,10 +32,6 @@ from plumejax.search.walking import (
 )
 from plumejax.search.wind_sensors import ApparentWind
 
-SENSOR = Stack((("wind", ApparentWind(own="air")), ("odour", LocalConcentration())))
-"""Egocentric wind minus the own velocity through the air, ahead and to the left, m/s; odour in
-[0, 1]."""
-
 MINUTE = 60.0
 """Seconds that the plume has blown when an episode starts."""
 
@@ -43,12 +41,13 @@ class Edition:
     """What code and paper have each of their own.
 
     Attributes:
-      reward, start: components.
+      reward: makes the reward, of the `Bank` that is the plume or None.
+      start: the component.
       motion: numbers of `TurnAndSpeed`.
       starts: numbers of the start that are not its defaults.
     """
 
-    reward: Any
+    reward: Callable[[Bank | None], Any]
     start: Any
     motion: Any
     starts: tuple[tuple[str, tuple[float, float]], ...] = ()
@@ -57,37 +56,43 @@ class Edition:
 _NEAR = (("low", (1.0, -0.5)), ("high", (3.0, 0.5)))
 """Starts of the code, x and y in m from the source."""
 
-CODE = Edition(TrackingCode(), UniformBox(), tracking_code, _NEAR)
-PAPER = Edition(TrackingPaper(), PlumeQuantiles(), tracking_paper)
-WALKING = Edition(TrackingCode(), UniformBox(), tracking_walking, _NEAR)
+CODE = Edition(TrackingCode, UniformBox(), tracking_code, _NEAR)
+PAPER = Edition(lambda bank: TrackingPaper(), PlumeQuantiles(), tracking_paper)
+WALKING = Edition(TrackingCode, UniformBox(), tracking_walking, _NEAR)
 
 
-def plume_tracking(plume: str, edition: Edition, **static: Any) -> tuple[PlumeSearch, Params]:
+def plume_tracking(name: str, edition: Edition, /, **static: Any) -> tuple[PlumeSearch, Params]:
     """`(env, params)` of plume tracking: found within 0.2 m, lost 2 m from the nearest puff, 300
     steps of 0.04 s.
 
-    A start blows the plume for a minute, which costs more than an episode: train on a `Bank` of it
-    or with a `Pool` of starts.
+    The observation, float32[3], is the wind minus the own velocity through the air, ahead and to
+    the left, m/s, and the odour in [0, 1]; of filaments on a logarithmic scale, whose 1 is the
+    middle of a newborn one and whose floor is a 10 000th of that.
+
+    A start blows the plume for a minute, which costs more than an episode: train on a `Bank` of it,
+    given as `plume` (its numbers then go into `params.plume`), or with a `Pool` of starts.
 
     Args:
-      plume: a name of `plumejax.plumes.catalogue` that has puffs.
+      name: of a plume of `plumejax.plumes.catalogue` that has puffs.
       edition: `CODE`, `PAPER` or `WALKING`.
       **static: components, as in `plume_search`; `warmup` and the other choices of the plume.
     """
     step = 4  # advances of the plume's 0.01 s
-    own = {str(name): static.pop(name) for name in ("capacity", "warmup") if name in static}
+    own = {str(key): static.pop(key) for key in ("capacity", "warmup") if key in static}
     choices: dict[str, Any] = {
         "substeps": step,
         "warmup": round(MINUTE / (step * 0.01)),
         **own,
     }
-    model, numbers = catalogue.make(plume, **choices)
+    model, numbers = catalogue.make(name, **choices)
+    given = static.get("plume")
+    bank = given if isinstance(given, Bank) else None
     parts = {
         "plume": model,
-        "sensor": SENSOR,
+        "sensor": Stack((("wind", ApparentWind(own="air")), ("odour", _nose(name)))),
         "motion": TurnAndSpeed(),
-        "reward": edition.reward,
-        "ending": LeftPlume(),
+        "reward": edition.reward(bank),
+        "ending": LeftPlume(bank),
         "start": edition.start,
         "arena": OpenBox(2),
         **static,
@@ -96,13 +101,19 @@ def plume_tracking(plume: str, edition: Edition, **static: Any) -> tuple[PlumeSe
     if env.plume == model:
         params = params.replace(plume=numbers)
     params = params.replace(max_steps=np.int32(300), dt=np.float32(step * 0.01))
+    if name.startswith("farrell") and "sensor" not in static:
+        middle = np.float32(numbers.amount / np.sqrt(8 * np.pi**3) / numbers.radius**3)
+        odour = params.sensor["odour"].replace(saturation=middle, floor=1e-4 * middle)
+        params = params.replace(sensor={**params.sensor, "odour": odour})
+        if hasattr(params.reward, "threshold"):
+            params = params.replace(reward=params.reward.replace(threshold=1e-4 * middle))
     if env.motion == TurnAndSpeed():
         params = params.replace(motion=edition.motion())
     if env.start == edition.start:
-        values = {name: np.asarray(pair, np.float32) for name, pair in edition.starts}
+        values = {key: np.asarray(pair, np.float32) for key, pair in edition.starts}
         source = np.asarray(numbers.source, np.float32)[..., :2]
         params = params.replace(
-            start=params.start.replace(**{name: x + source for name, x in values.items()})
+            start=params.start.replace(**{key: x + source for key, x in values.items()})
         )
     if env.arena == OpenBox(2):
         # Far enough that an agent is lost before it is at the wall.
@@ -113,8 +124,12 @@ def plume_tracking(plume: str, edition: Edition, **static: Any) -> tuple[PlumeSe
     return env, params
 
 
-def _tracking(plume: str, edition: Edition) -> Any:
-    return lambda **static: plume_tracking(plume, edition, **static)
+def _nose(name: str) -> Any:
+    return LogConcentration() if name.startswith("farrell") else LocalConcentration()
+
+
+def _tracking(name: str, edition: Edition) -> Any:
+    return lambda **static: plume_tracking(name, edition, **static)
 
 
 _SOURCE = "Singh et al. 2023, Nat. Mach. Intell. 5: 58"
@@ -136,6 +151,19 @@ for _name, _edition in (("Code", CODE), ("Paper", PAPER)):
                 difficulty=_difficulty,
             )
         )
+for _name, _preset, _what, _difficulty in (
+    ("FarrellStraight", "farrell-straight", "a constant wind", "medium"),
+    ("Farrell", "farrell", "a wind that wanders", "hard"),
+):
+    register(
+        Task(
+            f"PlumeTracking-{_name}-v0",
+            _tracking(_preset, CODE),
+            f"plume tracking as in the code, in filaments and {_what}",
+            source=f"{_SOURCE}; Farrell et al. 2002",
+            difficulty=_difficulty,
+        )
+    )
 register(
     Task(
         "PlumeTracking-Walking-v0",

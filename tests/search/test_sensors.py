@@ -14,11 +14,13 @@ from plumejax.search.headings import ahead_and_left
 from plumejax.search.sensors import (
     Heading,
     LastAction,
+    LastControl,
     LocalConcentration,
     LocalPatch,
     LogConcentration,
     Position,
     SourceVector,
+    StepsLeft,
 )
 from plumejax.search.state import Agent, Scene
 from plumejax.search.wind_sensors import AmbientWind, ApparentWind
@@ -31,9 +33,23 @@ SOURCE = (8.0, 6.0)
 def look(local):
     """`look(sensor, place, heading, ...)`: what it observes, its state and the params."""
 
-    def look(sensor, place, heading=0.0, *, action=None, came=None, state=None, air=None, **more):
+    def look(
+        sensor,
+        place,
+        heading=0.0,
+        *,
+        action=None,
+        came=None,
+        state=None,
+        air=None,
+        sources=(SOURCE,),
+        step_count=0,
+        dt=1.0,
+        **more,
+    ):
         own = sensor.default_params()
-        params = local[1].replace(sensor=own.replace(**more) if more else own)
+        own = own.replace(**more) if more else own
+        params = local[1].replace(sensor=own, dt=np.float32(dt))
         agent = _agent(place, heading)
         probes = sensor.probes(agent, params)
         air = air or PLUME.sample(jnp.asarray(SOURCE), probes, params.plume)
@@ -46,10 +62,10 @@ def look(local):
             plume_state=(),
             sensor=state,
             previous_sensor=state,
-            sources=jnp.asarray([SOURCE], jnp.float32),
+            sources=jnp.asarray(sources, jnp.float32),
             found=jnp.asarray(False),
             failed=jnp.asarray(False),
-            step_count=jnp.int32(0),
+            step_count=jnp.int32(step_count),
         )
         seen, state = sensor.observe(jax.random.key(0), state, scene, params)
         assert sensor.space(params).contains(seen)
@@ -135,6 +151,52 @@ def test_the_last_action_is_one_hot_and_none_at_reset(look):
     np.testing.assert_array_equal(seen, [0, 0, 1, 0])
 
 
+def test_the_last_control_is_the_action_itself_and_none_at_reset(look):
+    np.testing.assert_array_equal(look(LastControl(2), (3, 4))[0], [0, 0])
+    chosen = jnp.asarray([0.25, -0.5], jnp.float32)
+    np.testing.assert_array_equal(look(LastControl(2), (3, 4), action=chosen)[0], chosen)
+    seen, _ = look(LastControl(2), (3, 4), action=chosen, limit=np.float32(0.3))
+    np.testing.assert_array_equal(seen, np.float32([0.25, -0.3]))
+
+
+def test_the_steps_that_are_left_go_from_one_to_none(look):
+    for count, left in ((0, 1.0), (10, 0.75), (40, 0.0)):  # of 40 in the shared task
+        np.testing.assert_allclose(look(StepsLeft(), (3, 4), step_count=count)[0], [left])
+
+
+def test_what_has_a_height_is_seen_along_the_ground_or_whole(look):
+    sources, here, up = ((8, 6, 1), (5, 4, 9)), (5, 4, 2), {"air": _air([0.0])}
+    at = {"sources": sources, **up}
+    np.testing.assert_array_equal(look(Position(2), here, **at)[0], [5, 4])
+    np.testing.assert_array_equal(look(Position(3), here, **at)[0], [5, 4, 2])
+    # Along the ground the second source is the nearer one, in space the first.
+    np.testing.assert_array_equal(look(SourceVector(2), here, **at)[0], [0, 0])
+    np.testing.assert_array_equal(look(SourceVector(3), here, **at)[0], [3, 2, -1])
+    ego = SourceVector(3, egocentric=True)
+    np.testing.assert_allclose(look(ego, here, 90, **at)[0], [2, -3, -1], atol=1e-5)
+    np.testing.assert_array_equal(look(SourceVector(2), here, **up)[0], [3, 2])
+
+
+def test_antennae_and_patches_are_level(local):
+    agent = Agent(jnp.asarray([5.0, 6.0, 2.0]), jnp.float32(90.0))
+    for sensor in (bilateral(), LocalPatch(3)):
+        params = local[1].replace(sensor=sensor.default_params())
+        np.testing.assert_array_equal(sensor.probes(agent, params)[:, 2], 2)
+    tips = bilateral(90.0).probes(agent, local[1].replace(sensor=bilateral().default_params()))
+    np.testing.assert_allclose(tips, [[4, 6, 2], [6, 6, 2]], atol=1e-5)
+
+
+def test_wind_with_a_height_is_felt_along_the_ground_or_whole(look):
+    air = _air([0.0]).replace(wind=jnp.asarray([[2.0, 1.0, 0.5]]))
+    here = {"air": air, "action": jnp.int32(0), "came": (4, 4, 0)}
+    for dimensions, felt in ((2, [1, -1]), (3, [1, -1, -0.5])):
+        sensor = ApparentWind(dimensions)
+        numbers = {"state": jnp.zeros(dimensions, jnp.float32)}
+        # Moved by (1, 0, 1); heading +y.
+        seen, _ = look(sensor, (5, 4, 1), 90, **here, **numbers)
+        np.testing.assert_allclose(seen, felt, atol=1e-6)
+
+
 def test_the_way_to_the_source_in_both_frames(look):
     np.testing.assert_allclose(look(SourceVector(), (5, 4))[0], [3, 2])
     np.testing.assert_allclose(
@@ -163,6 +225,13 @@ def test_who_drifts_with_the_wind_feels_none(look):
     np.testing.assert_allclose(look(sensor, (5, 4), air=air)[0], [2, 1])
     seen, _ = look(sensor, (9, 4), came=(3, 4), action=jnp.int32(0), air=air)
     np.testing.assert_allclose(seen, [-4, 1], atol=1e-6)
+
+
+def test_apparent_wind_is_in_lengths_a_second(look):
+    # A length in half a second, against a wind of two lengths a second.
+    sensor, air = ApparentWind(egocentric=False), _air([0.0], (2.0, 0.0))
+    seen, _ = look(sensor, (5, 4), came=(6, 4), action=jnp.int32(0), air=air, dt=0.5)
+    np.testing.assert_allclose(seen, [4, 0], atol=1e-6)
 
 
 def test_the_wind_filter_forgets_exponentially(look):
@@ -202,6 +271,7 @@ def test_a_stack_is_its_parts_end_to_end(look):
         (SourceVector(), "sensor.reach", -1.0),
         (AmbientWind(), "sensor.tau", -1.0),
         (ApparentWind(), "sensor.limit", 0.0),
+        (LastControl(2), "sensor.limit", 0.0),
         (Stack(PARTS), "sensor.patch.spacing", 0.0),
     ],
 )
@@ -219,6 +289,9 @@ def test_bad_choices_are_refused():
         lambda: Antennae(()),
         lambda: Gradient((1.0,)),
         lambda: ApparentWind(own="mine"),
+        lambda: AmbientWind(1),
+        lambda: ApparentWind(1),
+        lambda: SourceVector(1, egocentric=True),
         lambda: Named(()),
         lambda: Named((("a", Heading()), ("a", Heading()))),
     ):

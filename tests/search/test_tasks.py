@@ -10,6 +10,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import plumejax
+from plumejax.plumes.bank import make_bank
+from plumejax.plumes.catalogue import make as make_plume
 from plumejax.plumes.encounters import hit_probabilities, isotropic_rate
 from plumejax.testing import check_task
 
@@ -157,6 +159,24 @@ def test_a_tracker_starts_where_the_code_says_and_feels_the_wind_it_moves_in():
     np.testing.assert_allclose(way, 0.04 * (own + np.asarray([0.5, 0])), atol=1e-5)
     ahead = 0.5 * np.cos(angle) - 2
     np.testing.assert_allclose(seen[:2], [ahead, -0.5 * np.sin(angle)], atol=1e-5)
+
+
+def test_plume_tracking_plays_in_a_bank_and_in_filaments():
+    plume, numbers = make_plume("tracking-code", capacity=256)
+    bank, banked = make_bank(plume, numbers, jax.random.key(0), 2, 8, warmup=20, margin=4)
+    env, params = plumejax.make("PlumeTracking-Code-Constant-v0", plume=bank)
+    params = params.replace(plume=banked)
+    env.validate(params)
+    _, state = env.reset(jax.random.key(1), params)
+    action = jnp.asarray([0.5, 0.0], jnp.float32)
+    _, state, reward, *_ = env.step(jax.random.key(2), state, action, params)
+    assert np.isfinite(reward)
+    # A newborn filament reads 1 in its middle.
+    env, params = plumejax.make("PlumeTracking-FarrellStraight-v0", warmup=0, capacity=16)
+    state = env.plume.start(jax.random.key(0), params.plume.replace(initial=np.int32(1)))
+    middle = env.plume.sample(state, jnp.asarray([[5.0, 0.0]]), params.plume).concentration
+    assert params.sensor["odour"].saturation == pytest.approx(float(middle[0]), rel=1e-5)
+    assert params.reward.threshold == pytest.approx(1e-4 * float(middle[0]), rel=1e-5)
 
 
 @pytest.mark.parametrize(
