@@ -117,6 +117,7 @@ def draw(
         getattr(params.arena, "free", None),
         getattr(env.plume, "unit", "arbitrary units"),
         where.extent,
+        "cells" if hasattr(env.arena, "grid_size") else "lengths of the plume",
     )
     axes.set_title(
         f"{task}: {episodes} episodes of the trained agent\n(concentration: first episode's start)"

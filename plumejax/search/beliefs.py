@@ -63,7 +63,8 @@ class Hits:
     def observe(
         self, key: jax.Array, state: Any, scene: Scene, params: Params
     ) -> tuple[jax.Array, Any]:
-        return self._count(key, scene)[None].astype(jnp.float32), state
+        mu = scene.air.concentration[0]
+        return self._count(key, mu, scene.first)[None].astype(jnp.float32), state
 
     def space(self, params: Params) -> Box:
         return Box(0.0, np.float32(self.categories - 1), (1,))
@@ -74,11 +75,11 @@ class Hits:
         name = type(params.plume).__name__
         require(good, "sensor: numbers of the plume", name, "those of an EncounterPlume")
 
-    def _count(self, key: jax.Array, scene: Scene) -> jax.Array:
+    def _count(self, key: jax.Array, mu: jax.Array, first: Any) -> jax.Array:
         """int32[]: by inversion of one uniform number, unless the start drew it."""
-        if scene.first is not None:
-            return scene.first
-        laws = self.plume.law.counts(scene.air.concentration[0], self.categories)
+        if first is not None:
+            return jnp.asarray(first, jnp.int32)
+        laws = self.plume.law.counts(mu, self.categories)
         uniform = jax.random.uniform(key, (), laws.dtype)
         return jnp.sum(uniform >= jnp.cumsum(laws)[:-1], dtype=jnp.int32)
 
@@ -130,7 +131,7 @@ class Belief(Hits):
     def observe(
         self, key: jax.Array, state: BeliefState, scene: Scene, params: Params
     ) -> tuple[jax.Array, BeliefState]:
-        hits = self._count(key, scene)
+        hits = self._count(key, scene.air.concentration[0], scene.first)
         belief = self._updated(state.belief, hits, scene.agent.position, params)
         source = scene.sources[0]
         # 1 where the uniform prior of who stands on the source is 0: in its cell.

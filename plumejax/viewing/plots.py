@@ -21,6 +21,7 @@ def trajectories(
     free: Any = None,
     unit: str = "arbitrary units",
     extent: tuple[float, float, float, float] | None = None,
+    length: str = "cells",
 ) -> Axes:
     """Paths of some episodes over the concentration, on a logarithmic scale of 8 decades.
 
@@ -35,6 +36,7 @@ def trajectories(
       free: bool[H, W], cells that are not walls; by default all.
       unit: of the concentration.
       extent: x from and to, y from and to, of the field, lengths; by default a cell is 1.
+      length: the unit of length.
     """
     field, positions = np.asarray(field, float), np.asarray(positions)
     top = max(field.max(), 1e-30)
@@ -67,8 +69,8 @@ def trajectories(
         axes.plot([], [], color=colour, marker="o", label=f"{name} ({count})")
     angle = np.linspace(0, 2 * np.pi, 100)
     disc = np.asarray(source)[:, None] + radius * np.stack([np.cos(angle), np.sin(angle)])
-    axes.plot(*disc, color="#E69F00", lw=1.5, label=f"goal, radius {radius:g}")
+    axes.plot(*disc, color="#E69F00", lw=1.5, label=f"goal, radius {radius:g} {length}")
     axes.plot(*np.asarray(source), "*", color="#E69F00", mec="black", ms=10)
-    axes.set(xlabel="x", ylabel="y", xlim=extent[:2], ylim=extent[2:])
+    axes.set(xlabel=f"x ({length})", ylabel=f"y ({length})", xlim=extent[:2], ylim=extent[2:])
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
     return axes

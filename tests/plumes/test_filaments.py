@@ -20,6 +20,8 @@ from plumejax.plumes.wind import SwitchMany
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "filaments.json").read_text())
 LANES = 64
+# These run long: they are worth the compilation that the suite goes without (tests/conftest.py).
+OPTIMISED = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}
 EAST = {"wind": {"velocity": np.asarray([1.0, 0.0], np.float32)}}
 
 
@@ -30,7 +32,7 @@ def numbers(plume, **changes):
     return params.replace(wind=wind, **changes)
 
 
-@partial(jax.jit, static_argnames=("plume", "steps", "every"))
+@partial(jax.jit, static_argnames=("plume", "steps", "every"), compiler_options=OPTIMISED)
 def roll(plume, params, key, positions, steps, every):
     """The last states of `LANES` plumes, and the mean and the share of time of odour at places."""
 
@@ -187,7 +189,7 @@ def test_puffs_that_leave_are_gone():
     assert np.asarray(puffs.born).min() > 60
 
 
-@partial(jax.jit, static_argnames=("wind", "steps"))
+@partial(jax.jit, static_argnames=("wind", "steps"), compiler_options=OPTIMISED)
 def blow(wind, params, key, dt, steps):
     """The states of 256 winds when they start and after some steps."""
 

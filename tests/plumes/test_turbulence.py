@@ -19,6 +19,8 @@ PLUME = TurbulentPlume(shape=SHAPE, warmup=0)
 PARAMS = PLUME.default_params().replace(source=np.asarray([3, np.pi], np.float32))
 CELL = 2 * np.pi / 32
 DT = float(PARAMS.dt)
+# These run long: they are worth the compilation that the suite goes without (tests/conftest.py).
+OPTIMISED = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}
 TRANSECTS = np.asarray([(x, y) for x in (0.9, 11.5) for y in np.linspace(1, 5.2, 41)], np.float32)
 
 
@@ -122,7 +124,7 @@ def test_the_tendency_is_that_of_advection(run):
 def mean_energy():
     """`f(dt, skipped, steps)`: of 12 plumes the energy at the start, and its mean later on."""
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=OPTIMISED)
     @partial(jax.vmap, in_axes=(0, None, None, None))
     def f(key, dt, skipped, steps):
         params = PARAMS.replace(dt=dt)
@@ -173,7 +175,7 @@ def shear_error(n):
     flow = np.broadcast_to(np.cos(corner)[:, None], (n, n)).astype(np.float32)
     dt, steps = 0.2 * cell, 20 * n // 32
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=OPTIMISED)
     def roll(gas):
         step = lambda _, gas: transport(gas, flow, cell, 0.0, dt)  # noqa: E731
         return jax.lax.fori_loop(0, steps, step, gas)

@@ -101,7 +101,7 @@ def test_a_found_source_is_known(task):
 def test_counts_have_the_law_of_the_plume():
     mu = jnp.float32(0.9)
     keys = jax.random.split(jax.random.key(0), 20_000)
-    drawn = jax.jit(jax.vmap(lambda key: SENSOR._count(key, mu)))(keys)
+    drawn = jax.jit(jax.vmap(lambda key: SENSOR._count(key, mu, None)))(keys)
     law = np.asarray(hit_probabilities(mu, 3), np.float64)
     seen = np.bincount(np.asarray(drawn), minlength=3) / len(drawn)
     error = np.sqrt(law * (1 - law) / len(drawn))

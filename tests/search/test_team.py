@@ -21,7 +21,7 @@ from plumejax.plumes.interface import Air
 from plumejax.search import starts
 from plumejax.search.motion import Oriented, RunAndTumble
 from plumejax.search.rewards import Progress
-from plumejax.search.sensors import FullField
+from plumejax.search.sensors import FullField, LocalConcentration
 from plumejax.search.state import Agent, Scene
 from plumejax.search.tasks import plume_search, plume_search_local
 from plumejax.search.team import Neighbours, Team, follow, stacked
@@ -250,19 +250,29 @@ def test_each_motion_feels_the_air_at_its_own_agent():
 
 @dataclass(frozen=True)
 class DrawsTheSource(starts.Fixed):
-    """Draws a source, the place one cell to its left, and a first air."""
+    """Draws a source, the place one cell to its left, and a first count of hits."""
 
     def place(self, key, plume, plume_state, arena, params):
         source = jax.random.uniform(key, (2,), jnp.float32, 1.0, 9.0)
         agent = Agent(position=source - jnp.float32(1.0), heading=jnp.float32(0.0))
-        return source, agent, Air(source[:1], source[None])
+        return source, agent, jnp.int32(1)
+
+
+@dataclass(frozen=True)
+class FirstCount(LocalConcentration):
+    """At reset the count that the start drew, and then the concentration."""
+
+    def observe(self, key, state, scene, params):
+        if scene.first is not None:
+            return scene.first[None].astype(jnp.float32), state
+        return super().observe(key, state, scene, params)
 
 
 def test_a_start_that_draws_the_source_with_the_place_sends_all_from_there():
-    env, params = team(start=DrawsTheSource())
+    env, params = team(start=DrawsTheSource(), sensor=FirstCount())
     observation, state = env.reset(KEY, params)
     np.testing.assert_array_equal(state.agent.position, np.stack([state.plume - 1] * 3))
-    np.testing.assert_array_equal(observation[:, 0], np.minimum([state.plume[0]] * 3, 1))
+    np.testing.assert_array_equal(observation, np.ones((3, 1)))
 
 
 @dataclass(frozen=True)
