@@ -102,37 +102,6 @@ def _bridge_variance(steps: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class TelegraphCrosswind:
-    """A velocity of +v or -v that flips at Poisson moments, 1 / (2 T) a second.
-
-    The state is velocity / v, float32[N]. Exact for dt up to a tenth of T.
-    """
-
-    num_words = 2 * MOST_SWITCHES
-
-    def default_params(self) -> CrosswindParams:
-        return CrosswindParams()
-
-    def stationary(self, words: jax.Array) -> jax.Array:
-        """float32[N]: states of the stationary law, from uint32[N]."""
-        return noise.sign(words)
-
-    def advance(
-        self, words: jax.Array, state: jax.Array, dt: Any, params: CrosswindParams
-    ) -> tuple[jax.Array, jax.Array]:
-        """The states after dt s, and by how much float32[N] mm their packets moved.
-
-        A sign that is drawn anew 1 / T times a second flips half as often.
-        """
-        return _renew(self.stationary, words, state, dt, params)
-
-    def validate(self, params: CrosswindParams, dt: Any) -> None:
-        """Raise `ValidationError` if a number is not allowed."""
-        _require_crosswind(params)
-        _require_short(params, dt)
-
-
-@dataclass(frozen=True)
 class RenewalCrosswind:
     """A velocity that is drawn anew from N(0, v^2) at Poisson moments, 1 / T a second.
 
@@ -158,6 +127,19 @@ class RenewalCrosswind:
         """Raise `ValidationError` if a number is not allowed."""
         _require_crosswind(params)
         _require_short(params, dt)
+
+
+@dataclass(frozen=True)
+class TelegraphCrosswind(RenewalCrosswind):
+    """A velocity of +v or -v that flips at Poisson moments, 1 / (2 T) a second.
+
+    The state is velocity / v, float32[N]. Exact for dt up to a tenth of T. A sign that is drawn
+    anew 1 / T times a second flips half as often.
+    """
+
+    def stationary(self, words: jax.Array) -> jax.Array:
+        """float32[N]: states of the stationary law, from uint32[N]."""
+        return noise.sign(words)
 
 
 def _renew(

@@ -42,9 +42,7 @@ class Hits:
     categories: int = 2
 
     def __post_init__(self) -> None:
-        require(self.categories >= 2, "categories", self.categories, ">= 2")
-        still = self.plume.num_sources == 1 and isinstance(self.plume.source_motion, Still)
-        require(still, "plume", self.plume, "a plume of one source that stays")
+        require_one_source(self.plume, self.categories)
 
     @property
     def grid_size(self) -> tuple[int, ...]:
@@ -71,9 +69,7 @@ class Hits:
 
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` if the task's plume is not of encounters."""
-        good = isinstance(params.plume, EncounterParams)
-        name = type(params.plume).__name__
-        require(good, "sensor: numbers of the plume", name, "those of an EncounterPlume")
+        require_encounters("sensor", params)
 
     def _count(self, key: jax.Array, mu: jax.Array, first: Any) -> jax.Array:
         """int32[]: by inversion of one uniform number, unless the start drew it."""
@@ -162,3 +158,17 @@ class Belief(Hits):
         # Where the count is impossible by all that is believed, Bayes' rule says 0 / 0.
         possible = jnp.any(prior * likelihood > 0)
         return posterior(prior, jnp.where(possible, likelihood, 1.0))
+
+
+def require_one_source(plume: EncounterPlume, categories: int) -> None:
+    """Raise `ValidationError` unless counts say where the source is: one that stays, two kinds."""
+    require(categories >= 2, "categories", categories, ">= 2")
+    still = plume.num_sources == 1 and isinstance(plume.source_motion, Still)
+    require(still, "plume", plume, "a plume of one source that stays")
+
+
+def require_encounters(role: str, params: Params) -> None:
+    """Raise `ValidationError` if the task's plume is not of encounters."""
+    good = isinstance(params.plume, EncounterParams)
+    name = type(params.plume).__name__
+    require(good, f"{role}: numbers of the plume", name, "those of an EncounterPlume")

@@ -10,13 +10,12 @@ from flax import struct
 
 from plumejax.base.errors import require
 from plumejax.plumes.encounters import (
-    EncounterParams,
     EncounterPlume,
     likelihoods,
     posterior,
     uniform_prior,
 )
-from plumejax.plumes.sources import Still
+from plumejax.search.beliefs import require_encounters, require_one_source
 from plumejax.search.state import Agent, Params
 
 
@@ -49,9 +48,7 @@ class FirstHit:
     categories: int = 2
 
     def __post_init__(self) -> None:
-        require(self.categories >= 2, "categories", self.categories, ">= 2")
-        still = self.plume.num_sources == 1 and isinstance(self.plume.source_motion, Still)
-        require(still, "plume", self.plume, "a plume of one source that stays")
+        require_one_source(self.plume, self.categories)
 
     @property
     def grid_size(self) -> tuple[int, ...]:
@@ -81,9 +78,7 @@ class FirstHit:
 
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` if a number is not allowed, or the plume not one of hits."""
-        known = isinstance(params.plume, EncounterParams)
-        name = type(params.plume).__name__
-        require(known, "start: numbers of the plume", name, "those of an EncounterPlume")
+        require_encounters("start", params)
         own = params.start
         place, size = np.asarray(own.position), np.asarray(self.grid_size)
         whole = np.all((place >= 0) & (place < size) & (place == np.round(place)))

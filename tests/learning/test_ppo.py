@@ -15,6 +15,7 @@ from plumejax.evaluation.episodes import play
 from plumejax.learning import ppo as module
 from plumejax.learning.networks import forward
 from plumejax.learning.ppo import Hyperparameters, Shapes, ppo, train
+from plumejax.plumes.interface import Air
 from plumejax.search.motion import StepParams
 from plumejax.search.rewards import with_progress_reward
 
@@ -178,6 +179,71 @@ def test_a_continuous_motion_of_ones_own_trains():
     carry = agent.init(jax.random.key(0))
     action, _ = agent.act(jax.random.key(1), carry, jnp.zeros(1, jnp.float32))
     assert bool(env.action_space(params).contains(action))
+
+
+@dataclass(frozen=True)
+class Cone:
+    """A user's own plume: 1 at the source, falling to 0 within `reach` cells, no wind."""
+
+    random_start = random_step = False
+
+    def default_params(self):
+        return {"source": np.asarray([8.0, 6.0], np.float32), "reach": np.float32(20.0)}
+
+    def start(self, key, params):
+        return jnp.asarray(params["source"])[None]
+
+    def advance(self, key, state, params):
+        return state
+
+    def sample(self, state, positions, params):
+        distance = jnp.linalg.norm(positions - state, axis=-1)
+        gas = jnp.maximum(1 - distance / params["reach"], 0.0)
+        return Air(gas, jnp.zeros_like(positions))
+
+    def sources(self, state, params):
+        return state
+
+
+@dataclass(frozen=True)
+class Whiskers:
+    """A user's own sensor: what it smells ahead and to the left, less what it smells here."""
+
+    random_step = False
+
+    def default_params(self):
+        return {"gain": np.float32(20.0)}
+
+    def start(self, params):
+        return ()
+
+    def probes(self, agent, params):
+        return agent.position[None] + np.asarray([[0, 0], [1, 0], [0, 1]], np.float32)
+
+    def observe(self, key, state, scene, params):
+        here, ahead, left = scene.air.concentration
+        return params.sensor["gain"] * jnp.stack([ahead - here, left - here]), state
+
+    def space(self, params):
+        return Box(-params.sensor["gain"], params.sensor["gain"], (2,))
+
+
+@pytest.mark.slow
+def test_a_search_of_ones_own_parts_is_learned():
+    parts = {"plume": Cone(), "sensor": Whiskers(), "motion": Glide()}
+    numbers = {"ending.radius": 1.5, "max_steps": 40}
+    task = plumejax.make("PlumeSearchLocal-v0", grid_size=(16, 12), overrides=numbers, **parts)
+    env, params = with_progress_reward(*task)
+    algorithm = ppo(env, params, Shapes(num_envs=128, num_steps=32, hidden=(32, 32)))
+    hyper = Hyperparameters(updates=20.0)
+    before = algorithm.agent(jax.jit(algorithm.init)(jax.random.key(0), params))
+    trained, _ = jax.jit(partial(train, algorithm, params=params, updates=20))(
+        key=jax.random.key(0), hyper=hyper
+    )
+    untrained = play(task[0], before, jax.random.key(1), task[1], 128)
+    outcomes = play(task[0], algorithm.agent(trained), jax.random.key(1), task[1], 128)
+    assert float(outcomes.found.mean()) > 0.9
+    assert float(outcomes.found.mean()) > float(untrained.found.mean()) + 0.3
 
 
 @pytest.mark.parametrize(
