@@ -1,18 +1,19 @@
 """cli/list_tasks: `plumejax list`, the tasks there are."""
 
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
+from rich.padding import Padding
 
 from plumejax.base.registry import registered_tasks
 
 
 def list_tasks() -> int:
-    """List the tasks: id, behaviour version, one line, where it is from, how hard it is."""
-    heads = ("task", "version", "what it is", "source", "difficulty")
-    table = Table(*heads, box=None, header_style="bold")
-    table.columns[0].no_wrap = True
+    """List the tasks: id, behaviour version, how hard it is, one line, where it is from."""
+    console = Console()
     for task in registered_tasks().values():
-        about = (task.summary, task.source, task.difficulty)
-        table.add_row(task.id, str(task.version), *about)
-    Console().print(table)
+        beside = ", ".join(part for part in (f"version {task.version}", task.difficulty) if part)
+        console.print(f"[bold]{escape(task.id)}[/]  {beside}", highlight=False)
+        for line in (task.summary, task.source):
+            if line:
+                console.print(Padding(escape(line), (0, 0, 0, 4)), highlight=False)
     return 0

@@ -13,6 +13,7 @@ import pytest
 from matplotlib.image import imread
 
 import plumejax
+from plumejax.base.registry import registered_tasks
 from plumejax.cli import main
 from plumejax.cli.scoring import evaluation_key
 from plumejax.evaluation.episodes import play
@@ -76,7 +77,10 @@ def test_load_agent_gives_the_policy_that_was_scored(run):
 
 def test_list_and_help(capsys):
     assert main(["list"]) == 0
-    assert "Recorded-v0" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    for task in registered_tasks().values():
+        assert f"{task.id}  version {task.version}, {task.difficulty}" in shown
+    assert "Singh et al. 2023" in shown
     with pytest.raises(SystemExit) as stop:
         main(["train", "--help"])
     assert stop.value.code == 0
