@@ -72,9 +72,7 @@ class Saccades(Walking):
 
     def mask(self, agent: Agent, arena: Any, params: Params) -> jax.Array:
         """bool[4]: walking on unless the way straight on is barred, all else."""
-        there = agent.position + params.motion.speed * params.dt * direction(agent.heading)
-        straight = ~arena.blocked(agent.position, there, params)
-        return jnp.where(jnp.arange(4) == 0, straight, True)
+        return self.forward_mask(4, agent, arena, params)
 
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` for a number that is not allowed."""

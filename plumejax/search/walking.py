@@ -49,6 +49,12 @@ class Walking:
         rest = Travel(velocity=jnp.zeros_like(agent.position), touched=jnp.asarray(False))
         return agent.replace(motion=rest)
 
+    def forward_mask(self, actions: int, agent: Agent, arena: Any, params: Params) -> jax.Array:
+        """bool[actions]: the first, a step straight on, unless its way is barred; the others."""
+        there = agent.position + params.motion.speed * params.dt * direction(agent.heading)
+        forward = ~arena.blocked(agent.position, there, params)
+        return jnp.where(jnp.arange(actions) == 0, forward, True)
+
     def travel(
         self, agent: Agent, velocity: jax.Array, way: jax.Array, arena: Any, params: Params
     ) -> Agent:
@@ -247,9 +253,7 @@ class Unicycle(Walking):
 
     def mask(self, agent: Agent, arena: Any, params: Params) -> jax.Array:
         """bool[3]: forward unless the way is barred, and both turns."""
-        there = agent.position + params.motion.speed * params.dt * direction(agent.heading)
-        forward = ~arena.blocked(agent.position, there, params)
-        return jnp.where(jnp.arange(3) == 0, forward, True)
+        return self.forward_mask(3, agent, arena, params)
 
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` for a number that is not allowed."""

@@ -161,6 +161,18 @@ def test_a_tracker_starts_where_the_code_says_and_feels_the_wind_it_moves_in():
     np.testing.assert_allclose(seen[:2], [ahead, -0.5 * np.sin(angle)], atol=1e-5)
 
 
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_wind_that_turns_once_turns_within_the_episode(edition):
+    env, params = plumejax.make(f"PlumeTracking-{edition}-SwitchOnce-v0")
+    starts = env.plume.warmup * float(params.dt)
+    turns = float(params.plume.wind.time)
+    assert turns - starts == pytest.approx(2, abs=0.01)
+    assert turns < starts + float(params.dt) * int(params.max_steps)
+    # The other plumes have blown for a minute.
+    env, params = plumejax.make(f"PlumeTracking-{edition}-Constant-v0")
+    assert env.plume.warmup * float(params.dt) == pytest.approx(60)
+
+
 def test_plume_tracking_plays_in_a_bank_and_in_filaments():
     plume, numbers = make_plume("tracking-code", capacity=256)
     bank, banked = make_bank(plume, numbers, jax.random.key(0), 2, 8, warmup=20, margin=4)
