@@ -43,10 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _verbs() -> dict[str, Callable[..., int]]:
     from plumejax.cli.evaluate import evaluate
+    from plumejax.cli.league import league
     from plumejax.cli.list_tasks import list_tasks
     from plumejax.cli.train import train
 
-    return {"train": train, "evaluate": evaluate, "list": list_tasks}
+    return {"train": train, "evaluate": evaluate, "league": league, "list": list_tasks}
 
 
 def _plume_verbs() -> dict[str, Callable[..., int]]:

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from plumejax.base.files import write_whole
-from plumejax.evaluation.episodes import play, trace
+from plumejax.evaluation.episodes import stream, trace
 from plumejax.evaluation.statistics import Summary, summarise
+from plumejax.evaluation.trials import evaluation_key
 from plumejax.learning.runs import EVALUATION, PICTURE
 from plumejax.policies.reactive import Random, gradient_follower
 from plumejax.viewing.scenery import canvas, concentration_field
@@ -23,19 +24,14 @@ def score(env: Any, params: Any, agent: Any, seed: int, episodes: int) -> dict[s
     policies = {
         "trained": agent,
         "random": Random(env.action_space(params)),
-        "gradient following": gradient_follower(env),
+        "gradient following": gradient_follower(env, params),
     }
-    key = evaluation_key(seed)
+    key, radius = evaluation_key(seed), float(getattr(params.ending, "radius", 0.0))
     return {
-        name: summarise(jax.device_get(play(env, policy, key, params, episodes)))
+        name: summarise(stream(env, policy, key, params, episodes), radius)
         for name, policy in policies.items()
         if policy is not None
     }
-
-
-def evaluation_key(seed: int) -> jax.Array:
-    """The key of an evaluation, apart from every key that a training of that seed draws."""
-    return jax.random.fold_in(jax.random.key(seed), 2**31 - 1)
 
 
 def table(scores: dict[str, Summary], task: str, params: Any) -> Table:
@@ -72,7 +68,7 @@ def write_scores(
     data: str | None,
 ) -> None:
     """Write the scores, and what they are of, to `path` as JSON."""
-    rows = {name: _without_nan(asdict(summary)) for name, summary in scores.items()}
+    rows = {name: without_nan(asdict(summary)) for name, summary in scores.items()}
     radius = getattr(params.ending, "radius", None)
     report = {
         "task": task,
@@ -85,7 +81,7 @@ def write_scores(
     write_whole(path, json.dumps(report, indent=2) + "\n")
 
 
-def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
+def without_nan(row: dict[str, Any]) -> dict[str, Any]:
     """JSON knows no NaN."""
     return {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in row.items()}
 

@@ -109,6 +109,58 @@ def restore(directory: Path, like: Training, task: str) -> tuple[Training, dict[
     return arrays._replace(key=jax.random.wrap_key_data(arrays.key)), meta["params"]
 
 
+def save_tree(directory: Path, tree: Any) -> None:
+    """Write any tree of arrays and typed keys (of JAX's default kind) into `directory`, which must
+    not be there yet: the state of an episode or of a `Batch`, the carry of a rollout."""
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(directory.resolve(), _numbered(jax.tree.map(_bits, tree)))
+
+
+def restore_tree(directory: Path, like: Any) -> Any:
+    """What `save_tree` wrote, exactly.
+
+    Args:
+      directory: where it wrote.
+      like: a tree of the same structure, shapes and dtypes; it may be abstract (`jax.eval_shape`).
+
+    Raises:
+      ValidationError: nothing is there, or a tree of another form.
+    """
+    require(directory.is_dir(), "checkpoint", str(directory), "a folder that save_tree wrote")
+    forms = jax.eval_shape(lambda tree: jax.tree.map(_bits, tree), like)
+    with ocp.StandardCheckpointer() as checkpointer:
+        try:
+            stored = checkpointer.restore(directory.resolve(), _numbered(forms))
+        except (ValueError, KeyError, OSError) as error:
+            shown = f"{type(error).__name__}: {str(error)[:200]}"
+            raise ValidationError(f"{directory} holds a tree of another form ({shown})") from error
+    # By way of the host: Orbax ties arrays to a device, and a step would be compiled once more.
+    arrays = [
+        jnp.asarray(np.asarray(stored[str(i)])) if x.size else jnp.zeros(x.shape, x.dtype)
+        for i, x in enumerate(jax.tree.leaves(forms))
+    ]
+    leaves, form = jax.tree.flatten(like)
+    typed = [
+        jax.random.wrap_key_data(array) if _is_key(x) else array
+        for array, x in zip(arrays, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(form, typed)
+
+
+def _numbered(tree: Any) -> dict[str, Any]:
+    """The leaves by their number, which needs no structure; Orbax refuses arrays of size 0."""
+    return {str(i): x for i, x in enumerate(jax.tree.leaves(tree)) if x.size}
+
+
+def _bits(x: Any) -> Any:
+    """A key as the numbers that it is, another array as it is."""
+    return jax.random.key_data(x) if _is_key(x) else x
+
+
+def _is_key(x: Any) -> bool:
+    return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
 def _read(manager: ocp.CheckpointManager, step: int, **what: Any) -> Any:
     try:
         return manager.restore(step, args=ocp.args.Composite(**what))

@@ -9,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from plumejax.base.errors import ValidationError, require
+from plumejax.base.extras import need
 from plumejax.plumes.filament_recordings import (
     FilamentRecording,
     read_filaments,
     read_raw_filaments,
 )
 from plumejax.plumes.movies import MovieMeta, MovieWriter, encode, log_coding
-from plumejax.plumes.readers import Format, Stored, need, open_stored
+from plumejax.plumes.readers import Format, Stored, open_stored
 
 Progress = Callable[[int, int], None]
 """What is told of the work: frames done, frames in all."""

@@ -1,6 +1,5 @@
 """plumes/readers: arrays of frames in the files that their authors wrote, read block by block."""
 
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from plumejax.base.errors import PlumeError, ValidationError, require
+from plumejax.base.errors import ValidationError, require
+from plumejax.base.extras import need
 
 Format = Literal["hdf5", "matlab", "video", "numpy", "zarr", "netcdf"]
 
@@ -275,15 +275,6 @@ class _Video:
 
     def close(self) -> None:
         self._frames.close()
-
-
-def need(package: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise PlumeError(
-            f"this file is read with {package}: pip install 'plumejax[{extra}]'"
-        ) from error
 
 
 _OPENERS: dict[str, Any] = {

@@ -177,16 +177,8 @@ class OnOff(Wrapper):
     def respond(
         self, key: jax.Array, reading: jax.Array, state: OnOffState, params: Params
     ) -> tuple[jax.Array, OnOffState]:
-        own, dt = params.sensor, params.dt
-        adapted_on = relaxed(state.adapted_on, reading, own.adapt_on, dt)
-        adapted_off = relaxed(state.adapted_off, reading, own.adapt_off, dt)
-        on = relaxed(state.on, compressed(reading, adapted_on, own.scale), own.on, dt)
-        seen = compressed(reading, adapted_off, own.scale)
-        fast = relaxed(state.fast, seen, own.fast, dt)
-        slow = relaxed(state.slow, seen, own.slow, dt)
-        off = jnp.maximum(slow - fast, 0.0)
-        kept = OnOffState(state.of, adapted_on, on, adapted_off, fast, slow)
-        return jnp.concatenate([on, off]), kept
+        on, off, state = on_and_off(reading, state, params.sensor, params.dt)
+        return jnp.concatenate([on, off]), state
 
     def space(self, params: Params) -> Box:
         (k,) = self.of.space(inner(params)).shape
@@ -295,6 +287,29 @@ def relaxed(value: jax.Array, target: jax.Array, tau: Any, dt: Any) -> jax.Array
     gain = jnp.asarray(-jnp.expm1(-dt / tau), jnp.float32)
     # At once there: by a sum, rounding could carry it past the target and out of its space.
     return jnp.where(gain < 1, value + (target - value) * gain, target)
+
+
+def on_and_off(
+    reading: jax.Array, state: Any, numbers: Any, dt: Any
+) -> tuple[jax.Array, jax.Array, Any]:
+    """`(on, off, state)`, float32[k] each, of `OnOff` after `dt` seconds of a reading float32[k].
+
+    Args:
+      reading: >= 0.
+      state: with the filters of `OnOffState`.
+      numbers: those of `OnOffParams`.
+      dt: float32[], s.
+    """
+    adapted_on = relaxed(state.adapted_on, reading, numbers.adapt_on, dt)
+    adapted_off = relaxed(state.adapted_off, reading, numbers.adapt_off, dt)
+    on = relaxed(state.on, compressed(reading, adapted_on, numbers.scale), numbers.on, dt)
+    seen = compressed(reading, adapted_off, numbers.scale)
+    fast = relaxed(state.fast, seen, numbers.fast, dt)
+    slow = relaxed(state.slow, seen, numbers.slow, dt)
+    kept = state.replace(
+        adapted_on=adapted_on, on=on, adapted_off=adapted_off, fast=fast, slow=slow
+    )
+    return on, jnp.maximum(slow - fast, 0.0), kept
 
 
 def compressed(reading: jax.Array, adapted: jax.Array, scale: Any) -> jax.Array:

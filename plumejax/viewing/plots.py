@@ -74,3 +74,34 @@ def trajectories(
     axes.set(xlabel=f"x ({length})", ylabel=f"y ({length})", xlim=extent[:2], ylim=extent[2:])
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
     return axes
+
+
+def arrival_curves(axes: Axes, laws: Any, horizon: int) -> Axes:
+    """Share of searchers that have arrived, against steps on a logarithmic scale; bands of 95 %.
+
+    Args:
+      axes: to draw on.
+      laws: by name, `evaluation.statistics.Arrivals`; the first is drawn on top.
+      horizon: steps, where the curves end.
+    """
+    import matplotlib
+
+    colours = matplotlib.colormaps["turbo"](np.linspace(0.05, 0.95, max(len(laws), 2)))
+    styles = ("-", "--", "-.", ":")
+    for i, (name, law) in enumerate(laws.items()):
+        times = np.concatenate([[1], law.times, [horizon]])
+        cdf = np.concatenate([[0], law.cdf, law.cdf[-1:] if len(law.cdf) else [0]])
+        error = 1.96 * np.concatenate([[0], law.error, law.error[-1:] if len(law.error) else [0]])
+        axes.step(
+            times,
+            cdf,
+            where="post",
+            label=name,
+            color=colours[i],
+            linestyle=styles[i % len(styles)],
+            zorder=3 + len(laws) - i,
+        )
+        axes.fill_between(times, cdf - error, cdf + error, step="post", alpha=0.2, color=colours[i])
+    axes.set(xscale="log", xlim=(1, horizon), ylim=(0, 1), xlabel="steps", ylabel="share arrived")
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    return axes

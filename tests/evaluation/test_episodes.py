@@ -1,12 +1,11 @@
-"""tests/evaluation/test_episodes: fresh episodes, each once, and their summary."""
+"""tests/evaluation/test_episodes: fresh episodes, each once, and the way of the searcher."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
+from flax import struct
 
-from plumejax.evaluation.episodes import Outcomes, play, trace
-from plumejax.evaluation.statistics import summarise, wilson
+from plumejax.evaluation.episodes import play, stream, trace
 from plumejax.policies.reactive import KeepOrTurn
 
 POLICY = KeepOrTurn((0, 1, 2, 3))
@@ -30,47 +29,54 @@ def test_play_is_a_loop_over_single_episodes(local):
         assert float(outcomes.reward[i]) == float(state.total_reward)
 
 
-def test_an_episode_does_not_depend_on_how_many_are_played(local):
+def test_an_episode_does_not_depend_on_how_many_are_played_or_beside_which(local):
     env, params = local
     few = play(env, POLICY, jax.random.key(4), params, 5)
-    many = play(env, POLICY, jax.random.key(4), params, 9)
-    for a, b in zip(few, many, strict=True):
-        np.testing.assert_array_equal(a, b[:5])
+    told = []
+    many = stream(env, POLICY, jax.random.key(4), params, 23, lanes=5, progress=told.append)
+    later = stream(env, POLICY, jax.random.key(4), params, 5, first=18)
+    same(jax.tree.map(lambda x: x[:5], many), few)
+    same(jax.tree.map(lambda x: x[18:], many), later)
+    assert sum(told) == 23
+
+
+def same(a, b):
+    jax.tree.map(np.testing.assert_array_equal, a, b)
 
 
 def test_trace_shows_the_episodes_of_play(local):
     env, params = local
     outcomes, states = trace(env, POLICY, jax.random.key(4), params, 5, 40)
-    for a, b in zip(outcomes, play(env, POLICY, jax.random.key(4), params, 5), strict=True):
-        np.testing.assert_array_equal(a, b)
+    same(outcomes, play(env, POLICY, jax.random.key(4), params, 5))
     path = np.asarray(states.agent.position)
     assert path.shape == (41, 5, 2)
     for i, steps in enumerate(np.asarray(outcomes.steps)):
         moved = np.abs(np.diff(path[:, i], axis=0)).sum(1)
         assert np.all(moved <= 1)
         assert np.all(moved[steps:] == 0)  # ended: frozen
-
-
-def test_summary_of_known_outcomes():
-    outcomes = Outcomes(
-        jnp.asarray([True, False, True, True]),
-        jnp.asarray([10, 40, 20, 30], jnp.int32),
-        jnp.asarray([1.0, 0.0, 1.0, 1.0], jnp.float32),
+        assert outcomes.track.path[i] == moved.sum()
+        barred = (moved[:steps] == 0).sum()
+        assert outcomes.track.walls[i] == barred
+    source = np.asarray(params.plume.source)
+    np.testing.assert_allclose(
+        outcomes.track.distance, np.linalg.norm(path[0] - source, axis=1), rtol=1e-6
     )
-    s = summarise(outcomes)
-    assert (s.episodes, s.found, s.success) == (4, 3, 0.75)
-    assert (s.median_steps, s.mean_steps_found, s.mean_return) == (25.0, 20.0, 0.75)
 
 
-@pytest.mark.parametrize(
-    ("k", "n", "low", "high"),
-    # Newcombe, Statistics in Medicine 17 (1998), table I, method 3 (score).
-    [
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0.0, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-    ],
-)
-def test_wilson_interval_matches_published_values(k, n, low, high):
-    assert wilson(k, n) == pytest.approx((low, high), abs=5e-5)
+def test_a_searcher_that_goes_to_and_fro_cycles(local):
+    env, params = local
+    outcomes = play(env, ToAndFro(), jax.random.key(4), params, 8)
+    lost = ~outcomes.found
+    assert lost.any()
+    assert outcomes.track.cycled[lost].all()
+    assert not play(env, POLICY, jax.random.key(4), params, 8).track.cycled.any()
+
+
+class ToAndFro(struct.PyTreeNode):
+    """Right, left, right, left."""
+
+    def init(self, key):
+        return jnp.int32(1)
+
+    def act(self, key, carry, observation):
+        return carry, 4 - carry

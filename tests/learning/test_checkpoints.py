@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from plumejax.base.errors import ValidationError
-from plumejax.learning.checkpoints import describe, require_same, restore, save, versions
+from plumejax.learning.checkpoints import (
+    describe,
+    require_same,
+    restore,
+    restore_tree,
+    save,
+    save_tree,
+    versions,
+)
 from plumejax.learning.ppo import Hyperparameters, Shapes, continue_training, ppo
 from plumejax.search.rewards import with_progress_reward
 
@@ -46,6 +54,21 @@ def test_restored_training_is_whole_and_goes_on_bit_for_bit(saved):
         for a, b in zip(_numbers(one), _numbers(other), strict=True):
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, b)
+
+
+def test_any_tree_comes_back_keys_and_all(tmp_path):
+    key = jax.random.key(3)
+    tree = {"key": key, "none": np.zeros((0, 2), np.float32), "flags": (np.ones(3, bool), None)}
+    save_tree(tmp_path / "tree", tree)
+    read = restore_tree(tmp_path / "tree", jax.eval_shape(lambda: tree))
+    assert jax.tree.structure(read) == jax.tree.structure(tree)
+    assert jax.random.bits(read["key"]) == jax.random.bits(key)
+    assert read["none"].shape == (0, 2)
+    assert read["flags"][0].dtype == bool
+    with pytest.raises(ValidationError, match="another form"):
+        restore_tree(tmp_path / "tree", {**tree, "more": np.zeros(2)})
+    with pytest.raises(ValidationError, match="save_tree wrote"):
+        restore_tree(tmp_path / "nothing", tree)
 
 
 def test_an_agent_without_readings_is_saved_too(full, tmp_path):

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import plumejax
+from plumejax.base.errors import ValidationError
 from plumejax.base.spaces import Discrete
 from plumejax.evaluation.episodes import play
-from plumejax.policies.reactive import KeepOrTurn, Random, gradient_follower, reading
+from plumejax.policies.reactive import KeepOrTurn, Random, gradient, gradient_follower
+from plumejax.search.composed import Stack
 from plumejax.search.motion import NINE, Moves, Oriented, RunAndTumble
+from plumejax.search.sensors import LocalConcentration, Position
 
 SMALL = {"plume.sigma": 3.0, "ending.radius": 2.0, "max_steps": 200}
 
@@ -29,9 +32,8 @@ def test_following_the_gradient_finds_the_source_more_often_than_chance(motion):
 
 
 def test_it_follows_the_full_field_as_it_does_the_local_reading(full, local):
-    follower = gradient_follower(full[0])
-    a = play(full[0], follower, jax.random.key(1), full[1], 50)
-    b = play(local[0], follower, jax.random.key(1), local[1], 50)
+    a = play(full[0], gradient_follower(full[0]), jax.random.key(1), full[1], 50)
+    b = play(local[0], gradient_follower(local[0]), jax.random.key(1), local[1], 50)
     np.testing.assert_array_equal(a.steps, b.steps)
 
 
@@ -54,15 +56,27 @@ def test_random_draws_every_action_alike():
     assert np.all(np.abs(share - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 4000))
 
 
-def test_reading_of_a_field_is_that_at_the_agent():
-    field = jnp.arange(6, dtype=jnp.float32).reshape(2, 3)
-    here = jnp.asarray([2, 1], jnp.int32)
-    assert float(reading({"agent_position": here, "concentration_field": field})) == 5.0
-
-
 def test_a_motion_without_a_follower_has_none():
     env, _ = plumejax.make("PlumeSearchLocal-v0", grid_size=(8, 8), motion=Still())
     assert gradient_follower(env) is None
+
+
+def test_a_task_without_odour_has_none():
+    env, params = plumejax.make("PlumeSearch-FullyObserved-v0", grid_size=(8, 8))
+    assert gradient_follower(env) is None
+    with pytest.raises(ValidationError, match="sensor of odour"):
+        gradient(env, params)
+
+
+def test_it_reads_the_odour_wherever_it_stands():
+    env, params = plumejax.make(
+        "Olfactory-Windy-Low-v0",
+        sensor=Stack((("place", Position()), ("odour", LocalConcentration()))),
+    )
+    follower = gradient(env, params)
+    rise = jnp.asarray([0.0, 0.0, 0.6], jnp.float32)
+    action, _ = follower.act(jax.random.key(0), (jnp.float32(0.5), jnp.int32(2)), rise)
+    assert int(action) == 2
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,177 @@
+"""evaluation/trials: one policy on one task: what is played is said by names and numbers."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from plumejax.base import registry
+from plumejax.base.errors import require
+from plumejax.evaluation.episodes import LANES, stream
+from plumejax.evaluation.results import Result, Subject
+from plumejax.learning.runs import load_agent
+from plumejax.learning.tables import load_policy
+from plumejax.plumes.bank import Bank, make_bank
+from plumejax.policies.catalogue import PERFECT, policies, prepare
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A policy on a task.
+
+    Attributes:
+      task: its id.
+      policy: the name of a policy, a run directory, or a file of `learning.tables`.
+      episodes: how many.
+      seed: of the episodes; trials with one seed play the same ones.
+      arguments: of the policy.
+      overrides: numbers of the task, by dotted path.
+      static: choices of the task.
+      plumes: realisations of the plume, rolled out once and shared by the episodes; 0: each episode
+        has its own. Worth it where a start is expensive; the unit of replication is then the plume.
+    """
+
+    task: str
+    policy: str
+    episodes: int = 1000
+    seed: int = 0
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    static: Mapping[str, Any] = field(default_factory=dict)
+    plumes: int = 0
+
+    @property
+    def label(self) -> str:
+        """What the policy is called: `infotaxis:rate=1.0`; a file by the last part of its path."""
+        given = ",".join(f"{name}={value}" for name, value in sorted(self.arguments.items()))
+        return Path(self.policy).name + (f":{given}" if given else "")
+
+
+def parse_arguments(settings: Sequence[str], option: str) -> dict[str, Any]:
+    """`("rate=1", "ties=random", ...)` as arguments of a policy: numbers, or else text.
+
+    Raises `ValidationError`, which names `option`, for what has no name or no value.
+    """
+    parsed: dict[str, Any] = {}
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        require(name and value, option, setting, "NAME=VALUE, as in rate=1")
+        try:
+            parsed[name] = json.loads(value)
+        except ValueError:
+            parsed[name] = value
+    return parsed
+
+
+def make_task(trial: Trial) -> tuple[Any, Any]:
+    """`(env, params)` of the trial's task, with a bank for its plume if there are `plumes` and the
+    plume is one that changes by chance.
+
+    Raises:
+      ValidationError: no such task, a bad number, or one of the plume of a bank.
+    """
+    env, params = registry.make(trial.task, overrides=trial.overrides, **trial.static)
+    if not trial.plumes or not getattr(env.plume, "random_step", True):
+        return env, params
+    limit = int(params.max_steps)
+    frames = limit + max(limit // 4, 50)
+    key = jax.random.fold_in(evaluation_key(trial.seed), 1)
+    bank, numbers = make_bank(env.plume, params.plume, key, trial.plumes, frames, margin=limit)
+    rest = {path: x for path, x in trial.overrides.items() if not path.startswith("plume.")}
+    # The numbers of the plume have acted: they are in the bank.
+    env, params = registry.make(trial.task, overrides=rest, plume=bank, **trial.static)
+    params = params.replace(plume=numbers)
+    env.validate(params)
+    return env, params
+
+
+def evaluation_key(seed: int) -> jax.Array:
+    """The key of an evaluation, apart from every key that a training of that seed draws."""
+    return jax.random.fold_in(jax.random.key(seed), 2**31 - 1)
+
+
+def require_agent(name: str) -> None:
+    """Raise `ValidationError` unless there is a policy, a run directory or a table of that name."""
+    path, known = Path(name), (PERFECT, *policies())
+    there = path.is_dir() or (path.suffix == ".npz" and path.is_file()) or name in known
+    require(there, "policy", name, f"a run directory, a table (*.npz), or {', '.join(known)}")
+
+
+def make_agent(trial: Trial, env: Any, params: Any) -> tuple[Any, Any, Any]:
+    """`(env, params, policy)`: the task as the policy observes it, and the policy.
+
+    Raises:
+      ValidationError: a name that is neither a policy nor a file, or one that does not fit.
+    """
+    require_agent(trial.policy)
+    path = Path(trial.policy)
+    if path.is_dir():
+        agent, *trained = load_agent(path)
+        good = _forms(*trained) == _forms(env, params)
+        require(good, "policy", trial.policy, f"a run that observes and acts as in {trial.task}")
+        return env, params, agent
+    if path.suffix == ".npz":
+        return env, params, load_policy(path)
+    return prepare(trial.policy, env, params, **trial.arguments)
+
+
+def _forms(env: Any, params: Any) -> Any:
+    """Shapes and dtypes of observations and actions."""
+    spaces = env.observation_space(params), env.action_space(params)
+
+    def samples(key: jax.Array) -> Any:
+        return tuple(space.sample(key) for space in spaces)
+
+    return jax.eval_shape(samples, jax.random.key(0))
+
+
+def run_trial(
+    trial: Trial,
+    task: tuple[Any, Any] | None = None,
+    *,
+    lanes: int = LANES,
+    progress: Callable[[int], None] = lambda ended: None,
+) -> Result:
+    """Play it.
+
+    Args:
+      trial: what.
+      task: of `make_task`, if that is there already.
+      lanes, progress: those of `stream`.
+
+    Raises:
+      ValidationError: what is asked for is not there, or does not fit.
+    """
+    require(trial.episodes > 0, "episodes", trial.episodes, "> 0")
+    env, params = make_task(trial) if task is None else task
+    env, params, policy = make_agent(trial, env, params)
+    key = evaluation_key(trial.seed)
+    outcomes = stream(env, policy, key, params, trial.episodes, lanes=lanes, progress=progress)
+    return Result(subject(trial, env, params), outcomes)
+
+
+def subject(trial: Trial, env: Any, params: Any) -> Subject:
+    """What a `Result` of this trial says of itself."""
+    return Subject(
+        task=trial.task,
+        version=registry.find(trial.task).version,
+        policy=trial.label,
+        arguments=_as_json(trial.arguments),
+        overrides=_as_json({**trial.overrides, **trial.static}),
+        seed=trial.seed,
+        episodes=trial.episodes,
+        plumes=trial.plumes if isinstance(env.plume, Bank) else 0,
+        max_steps=int(params.max_steps),
+        radius=float(getattr(params.ending, "radius", 0.0)),
+    )
+
+
+def _as_json(numbers: Mapping[str, Any]) -> str:
+    def plain(value: Any) -> Any:
+        return np.asarray(value).tolist() if hasattr(value, "dtype") else str(value)
+
+    return json.dumps(dict(numbers), default=plain, sort_keys=True)

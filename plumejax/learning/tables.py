@@ -1,0 +1,75 @@
+"""learning/tables: learned tables on disk: one .npz of plain arrays for each policy."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import jax.numpy as jnp
+import numpy as np
+
+from plumejax.base.errors import ValidationError, require
+from plumejax.base.files import write_bytes_whole
+from plumejax.learning.finite_state import FiniteStateController
+from plumejax.learning.q_learning import Compass, QTable
+
+Table = FiniteStateController | QTable
+
+
+def save_policy(path: str | Path, policy: Table) -> None:
+    """Write a policy to `path`, NAME.npz; what was there is replaced as a whole.
+
+    Raises `ValidationError` for another policy, or another name.
+    """
+    path = Path(path)
+    require(path.suffix == ".npz", "path", str(path), "a name that ends in .npz")
+    kind = type(policy).__name__
+    require(kind in _READERS, "policy", kind, f"one of {', '.join(_READERS)}")
+    if isinstance(policy, QTable):
+        arrays: dict[str, Any] = {
+            "values": np.asarray(policy.values),
+            "num_states": np.int64(policy.num_states),
+            "recovery": np.str_(policy.recovery),
+            "compass": np.asarray(policy.compass, np.int64),
+        }
+    else:
+        arrays = {"logits": np.asarray(policy.logits)}
+    buffer = io.BytesIO()
+    np.savez(buffer, kind=np.str_(kind), **arrays)
+    write_bytes_whole(path, buffer.getvalue())
+
+
+def load_policy(path: str | Path) -> Table:
+    """The policy that `save_policy` wrote.
+
+    Raises `ValidationError` if there is none to read.
+    """
+    path = Path(path)
+    require(path.is_file(), "path", str(path), "a file that save_policy wrote")
+    try:
+        with np.load(path) as stored:
+            return _READERS[str(stored["kind"])](stored)
+    except (KeyError, ValueError, TypeError, OSError, EOFError, BadZipFile) as error:
+        raise ValidationError(
+            f"{path} is no policy that save_policy wrote ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _controller(stored: Any) -> FiniteStateController:
+    return FiniteStateController(jnp.asarray(stored["logits"], jnp.float32))
+
+
+def _q_table(stored: Any) -> QTable:
+    return QTable(
+        jnp.asarray(stored["values"], jnp.float32),
+        num_states=int(stored["num_states"]),
+        recovery=str(stored["recovery"]),  # type: ignore[arg-type]
+        compass=Compass(*map(int, stored["compass"])),
+    )
+
+
+_READERS: dict[str, Callable[[Any], Table]] = {
+    "FiniteStateController": _controller,
+    "QTable": _q_table,
+}

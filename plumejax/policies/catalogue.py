@@ -1,0 +1,65 @@
+"""policies/catalogue: policies by name, and how each is made for a task."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from plumejax.base.errors import ValidationError, require
+from plumejax.policies import (
+    animals,
+    cast_and_surge,
+    chemotaxis,
+    reactive,
+    recoveries,
+    whiff_flies,
+)
+from plumejax.policies.greedy import greedy
+from plumejax.search.truth import told
+
+Prepared = tuple[Any, Any, Any]
+"""`(env, params, policy)`: the task as the policy observes it."""
+
+PERFECT = "perfect"
+"""The name of the agent that is told everything, and need not search."""
+
+
+def policies() -> dict[str, Callable[..., Any]]:
+    """Every policy by name, as `factory(env, params, **arguments)`; not `perfect`, which sees what
+    no policy sees."""
+    reacting = (reactive, chemotaxis, cast_and_surge, recoveries)
+    modules = (*reacting, animals, whiff_flies)
+    return {name: factory for module in modules for name, factory in module.POLICIES.items()}
+
+
+def describe(name: str) -> str:
+    """One line on the policy called `name`."""
+    factory = greedy if name == PERFECT else policies()[name]
+    return (inspect.getdoc(factory) or "").splitlines()[0]
+
+
+def prepare(name: str, env: Any, params: Any, **arguments: Any) -> Prepared:
+    """The task and the policy called `name` on it; only `perfect` observes otherwise than the task.
+
+    Args:
+      name: of a policy, or "perfect".
+      env, params: the task.
+      **arguments: of the policy.
+
+    Raises:
+      ValidationError: no such policy, one that does not fit the task, or no such argument.
+    """
+    if name == PERFECT:
+        env, params = told(env, params)
+        return env, params, _made(name, greedy, env, params, arguments)
+    known = policies()
+    require(name in known, "policy", name, f"one of {', '.join([PERFECT, *known])}")
+    return env, params, _made(name, known[name], env, params, arguments)
+
+
+def _made(name: str, factory: Callable[..., Any], env: Any, params: Any, arguments: Any) -> Any:
+    _, _, *takes = inspect.signature(factory).parameters
+    wrong = sorted(set(arguments) - set(takes))
+    if wrong:
+        has = f"it takes {', '.join(takes)}" if takes else "it takes none"
+        raise ValidationError(f"{name} has no argument {', '.join(wrong)}; {has}")
+    return factory(env, params, **arguments)
