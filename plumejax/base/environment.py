@@ -96,10 +96,18 @@ class Environment(abc.ABC):
         """A dict of arrays of fixed structure, a function of the state alone."""
         return {"step_count": state.step_count, "total_reward": state.total_reward}
 
+    def broken(self, state: Any, params: Any) -> dict[str, jax.Array]:
+        """bool[] by what is wrong: which of the task's own rules a state breaks, for
+        `plumejax.testing`; pure, of fixed structure. `params` are those of the episode.
+        """
+        return {}
+
     def validate(self, params: Any) -> None:
-        """Raise `ValidationError` if a number of `params` is not allowed. Host only."""
-        for path, value in paths.leaves(params).items():
-            require(np.all(np.isfinite(np.asarray(value))), path, value, "finite")
+        """Raise `ValidationError` if a number of `params` is not allowed. Host only.
+
+        Each has to be finite, and like the one that `default_params` proposes in kind and shape.
+        """
+        paths.require_like(params, self.default_params())
         require(np.all(np.asarray(params.max_steps) > 0), "max_steps", params.max_steps, "> 0")
 
     @partial(jax.jit, static_argnames="self")

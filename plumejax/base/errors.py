@@ -1,5 +1,8 @@
 """base/errors: the exceptions, and the one way to refuse a bad value."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,17 @@ def require(ok: Any, field: str, value: Any, allowed: str) -> None:
         small_array = hasattr(value, "tolist") and value.size <= 8
         shown = value.tolist() if small_array else value
         raise ValidationError(f"{field} = {shown!r} is not allowed: it must be {allowed}")
+
+
+@contextmanager
+def within(path: str, name: str) -> Iterator[None]:
+    """What is refused inside is of the part `name` of `path`, and named so: `sensor.low` is
+    `sensor.of.low` within ("sensor", "of")."""
+    try:
+        yield
+    except ValidationError as error:
+        named = re.sub(rf"\b{path}\.(?=\w)", f"{path}.{name}.", str(error))
+        raise ValidationError(named) from None
 
 
 def require_positive(field_name: str, value: Any) -> None:

@@ -6,6 +6,11 @@ from pathlib import Path
 
 def write_whole(path: Path, text: str) -> None:
     """Write `text` to `path`, which never holds half of it."""
+    write_bytes_whole(path, text.encode())
+
+
+def write_bytes_whole(path: Path, content: bytes) -> None:
+    """Write `content` to `path`, which never holds half of it."""
     beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text)
+    beside.write_bytes(content)
     os.replace(beside, path)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from plumejax.base.errors import ValidationError
+from plumejax.base.errors import ValidationError, require
 
 Tree = TypeVar("Tree")
 
@@ -66,6 +66,34 @@ def _replace(tree: Any, path: list[str], value: Any) -> Any:
     old = tree[head] if is_dict else getattr(tree, head)
     new = {head: _replace(old, rest, value) if rest else value}
     return {**tree, **new} if is_dict else tree.replace(**new)
+
+
+def require_like(tree: Any, model: Any) -> None:
+    """Raise `ValidationError` unless `tree` has just the numbers that `model` has, each finite, of
+    a dtype of the same kind and of the same shape, before which a sweep may put axes."""
+    given, expected = leaves(tree), leaves(model)
+    strange = ", ".join(sorted(given.keys() - expected.keys())) or "none"
+    missing = ", ".join(sorted(expected.keys() - given.keys())) or "none"
+    if given.keys() != expected.keys():
+        raise ValidationError(
+            f"the numbers are not those of this task: not known {strange}; missing {missing}"
+        )
+    for path, old in expected.items():
+        _require_number(path, given[path], np.asarray(old))
+
+
+_KINDS = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}
+"""NumPy's letters of the kinds that may stand for one."""
+
+
+def _require_number(path: str, value: Any, old: np.ndarray) -> None:
+    new = np.asarray(value)
+    kinds = _KINDS.get(old.dtype.kind, old.dtype.kind)
+    require(new.dtype.kind in kinds, path, value, f"of dtype {old.dtype}")
+    fits = new.ndim >= old.ndim and new.shape[new.ndim - old.ndim :] == old.shape
+    require(fits, f"{path}.shape", new.shape, f"{old.shape}, after the axes of a sweep, if any")
+    bad = ~np.isfinite(new)
+    require(not bad.any(), path, new[bad] if new.ndim else value, "finite")
 
 
 def fit(path: str, value: Any, old: Any) -> np.ndarray:

@@ -122,7 +122,8 @@ class Normal(Distribution):
 
     def validate(self, path: str) -> None:
         require(np.all(np.isfinite(np.asarray(self.mean))), f"{path}.mean", self.mean, "finite")
-        require(np.all(np.asarray(self.sd) >= 0), f"{path}.sd", self.sd, ">= 0")
+        sd = np.asarray(self.sd)
+        require(np.all((sd >= 0) & np.isfinite(sd)), f"{path}.sd", self.sd, "finite and >= 0")
         _require_order(self, path)
 
 
@@ -261,6 +262,9 @@ class Randomised(Environment):
 
     def info(self, state: Any, params: Any) -> dict[str, jax.Array]:
         return self.env.info(state, self.episode_params(state, params))
+
+    def broken(self, state: Any, params: Any) -> dict[str, jax.Array]:
+        return self.env.broken(state, self.episode_params(state, params))
 
     def action_space(self, params: Any) -> Any:
         return reduce(_union, [self.env.action_space(corner) for corner in corners(params)])

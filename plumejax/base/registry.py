@@ -20,6 +20,7 @@ class Task:
       needs: static choices that have no default, such as a path to data.
       source: the paper or program that the task is from.
       difficulty: "easy", "medium" or "hard".
+      twin_of: of a fully observed twin, the id of the task that it is the twin of.
     """
 
     id: str
@@ -29,6 +30,7 @@ class Task:
     needs: tuple[str, ...] = ()
     source: str = ""
     difficulty: str = ""
+    twin_of: str = ""
 
 
 # The one module-level mutable: ids, which no result depends on.

@@ -3,7 +3,8 @@
 The tasks broken on purpose know nothing of odour: two counters that grow as the action says.
 """
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from typing import Any
 
 import chex
@@ -21,6 +22,7 @@ from plumejax.base.lifecycle import Lifecycle
 from plumejax.base.spaces import Box
 from plumejax.search.motion import NINE, Moves, Oriented, RunAndTumble
 from plumejax.search.rewards import StepPenalty
+from plumejax.search.sensors import LocalConcentration
 
 GRID = (16, 12)
 SMALL = {"plume.sigma": 3.0, "ending.radius": 2.0, "max_steps": 40}
@@ -225,6 +227,46 @@ class Forgetful(Pair):
         return type(self), ()
 
 
+class RunsAway(Pair):
+    """Its counters leave the space after some steps, so rarely that few steps do not show it."""
+
+    def observation_space(self, params):
+        return Box(-4.0, 4.0, (2,))
+
+
+class SkipsOne(Pair):
+    """Begins an episode at step 1."""
+
+    def reset_env(self, key, params):
+        return super().reset_env(key, params).replace(step_count=jnp.int32(1))
+
+
+class OwnRule(Pair):
+    """Breaks a rule of its own."""
+
+    def broken(self, state, params):
+        return {"a counter is negative": jnp.any(state.value < 0)}
+
+
+class NoGradient(Pair):
+    """The root of 0 has no finite gradient, and the one of its action is none either."""
+
+    def step_env(self, key, state, action, params):
+        state, reward, terminated = super().step_env(key, state, action, params)
+        return state, reward + jnp.sqrt(0.0 * action), terminated
+
+
+class Elsewhere(Pair):
+    """Counts its steps outside the state, where no checkpoint keeps them."""
+
+    def step(self, key, state, action, params):
+        state = state.replace(extra=jnp.int32(next(steps_ever)))
+        return state.observation, state, *super().step(key, state, action, params)[2:]
+
+
+steps_ever = itertools.count()
+
+
 class UsesAKeyTwice(Pair):
     """Draws two numbers that are one."""
 
@@ -249,6 +291,12 @@ BROKEN = [
     (WeakAtFirst(), testing.check_traces, "step was traced [0-9] times"),
     (Forgetful(gain=2.0), testing.check_copies, "a step of the pickled task"),
     (UsesAKeyTwice(), testing.check_key_reuse, "reset uses a key twice"),
+    (RunsAway(), testing.check_steps, r"not in its space \([0-9]+ times\)"),
+    (NotFinite(), testing.check_steps, "not finite"),
+    (SkipsOne(), testing.check_steps, "not 0 at the start"),
+    (OwnRule(), testing.check_steps, "a counter is negative"),
+    (NoGradient(), testing.check_gradients, "not finite through action"),
+    (Elsewhere(), testing.check_saved, "a step of the restored state"),
 ]
 
 
@@ -267,6 +315,36 @@ def test_the_suite_notices(env, check, message):
         pytest.raises(AssertionError, match=message),
     ):
         check(*args)
+
+
+@dataclass(frozen=True)
+class Louder(LocalConcentration):
+    """Says that it observes less than it does."""
+
+    def space(self, params):
+        return Box(-2.0, -1.0, (1,))
+
+
+def test_the_suite_notices_what_gymnasium_does(local):
+    env, params = local
+    with pytest.raises(AssertionError, match="observation"):
+        testing.check_adapter(replace(env, sensor=Louder()), params)
+
+
+def test_gradients_go_through_the_numbers_that_a_step_reads(local):
+    norms = testing.check_gradients(*local, KEY)
+    assert norms["plume.sigma"] > 0
+    assert norms["start.min_distance"] == 0
+    assert "action" not in norms
+    pair = testing.check_gradients(Pair(), Pair().default_params(), KEY)
+    # An action is in 3, 2, 1 observations of a counter, and twice in the last state.
+    np.testing.assert_allclose(pair["action"], np.sqrt(2 * (5**2 + 4**2 + 3**2)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("starts", [None, 2])
+def test_random_steps_are_counted(starts):
+    count = testing.check_steps(Pair(), Pair().default_params(), KEY, 500, lanes=10, starts=starts)
+    assert count == (500, 20, {})  # episodes of 20 steps; two each lane, after 20 and 40 of 50
 
 
 def test_a_task_in_which_nothing_is_drawn_says_so():

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import plumejax
+from plumejax import testing
 from plumejax.base.batch import Batch
 from plumejax.search.motion import RunAndTumble
 
@@ -56,6 +58,31 @@ def test_no_tracer_leaks(local):
     env, params = local
     with jax.checking_leaks():
         one_pass(env, params.replace(max_steps=np.int32(2)))
+
+
+REPRESENTATIVES = [
+    "PlumeSearchLocal-v0",  # a grid
+    "Olfactory-Isotropic-19x19-v0",  # encounters
+    "PlumeTracking-Code-SwitchMany-v0",  # puffs
+    "PlumeTracking-Farrell-Easy-v0",  # filaments
+    "Recorded-v0",  # a recording, with walls
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task_id", REPRESENTATIVES)
+def test_a_named_task_passes_in_every_strict_mode(task_id, recorded_choices):
+    if plumejax.registered_tasks()[task_id].needs:
+        choices, near = recorded_choices
+        env, params = plumejax.make(task_id, overrides=near, **choices)
+    else:
+        env, params = plumejax.make(task_id)
+    if hasattr(env.plume, "warmup"):
+        # Looking for NaN after each of a minute's steps would take an hour.
+        env = replace(env, plume=replace(env.plume, warmup=20))
+    # Rank and dtype promotion are strict in every test.
+    with jax.debug_key_reuse(True), jax.debug_nans(True), jax.checking_leaks():
+        testing.check_task(env, params, steps=3)
 
 
 def test_the_suite_passes_with_x64_on():
