@@ -7,8 +7,15 @@ from plumejax.adapters.gymnasium_ids import register_all as _register_all
 from plumejax.base.registry import Task, make, registered_tasks
 from plumejax.base.registry import register as _register
 from plumejax.search import encounter_tasks as _encounter_tasks  # noqa: F401  (registers its ids)
+from plumejax.search import finite_memory_tasks as _finite_memory_tasks  # noqa: F401
+from plumejax.search import fly_tasks as _fly_tasks  # noqa: F401
+from plumejax.search import intermittent_tasks as _intermittent_tasks  # noqa: F401
+from plumejax.search import levels as _levels  # noqa: F401
+from plumejax.search import obstacle_tasks as _obstacle_tasks  # noqa: F401
+from plumejax.search import recorded_tasks as _recorded_tasks  # noqa: F401
 from plumejax.search import tasks as _search_tasks  # noqa: F401
 from plumejax.search import tracking_tasks as _tracking_tasks  # noqa: F401
+from plumejax.search import twins as _twins  # noqa: F401  (the last: one for each of them)
 from plumejax.version import __version__
 
 if TYPE_CHECKING:
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
     from plumejax.adapters.gymnasium_vector import PlumeSearchVectorEnv
     from plumejax.base.randomised import Choice, IntegerRange, LogUniform, Normal, Uniform
     from plumejax.learning.runs import load_agent
+    from plumejax.search.scores import normalised_return, scores
     from plumejax.search.team import Team
 
 __all__ = [
@@ -33,8 +41,10 @@ __all__ = [
     "__version__",
     "load_agent",
     "make",
+    "normalised_return",
     "register",
     "registered_tasks",
+    "scores",
 ]
 
 # Names that are loaded when they are first asked for.
@@ -50,6 +60,8 @@ _LAZY = {
     "Team": "plumejax.search.team",
     "Uniform": "plumejax.base.randomised",
     "load_agent": "plumejax.learning.runs",
+    "normalised_return": "plumejax.search.scores",
+    "scores": "plumejax.search.scores",
 }
 
 

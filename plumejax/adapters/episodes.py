@@ -175,7 +175,9 @@ def observe(
     params = env.episode_params(state, params)
     position = state.agent.position
     sources = env.plume.sources(state.plume, params.plume)
-    nearest = jnp.argmin(jnp.sum(jnp.square(sources - position[None]), axis=-1))
+    shared = min(len(position), sources.shape[-1])  # one may have a height, the other none
+    away = sources[:, :shared] - position[None, :shared]
+    nearest = jnp.argmin(jnp.sum(jnp.square(away), axis=-1))
     air = env.plume.sample(state.plume, position[None], params.plume)
     whole = [state.lifecycle, state.step_count, state.found, terminated, truncated]
     cells = jnp.round(jnp.concatenate([position[:2], sources[0, :2], sources[nearest, :2]]))
@@ -234,9 +236,17 @@ def state_of(program: Program, carried: Arrays) -> SearchState:
 
 
 def to_host(tree: Any) -> Any:
-    """`tree` as NumPy arrays of its own, which a caller may write into."""
+    """`tree` as NumPy arrays of its own, which a caller may write into; a whole number, of a
+    `Discrete`, as the np.int64 that Gymnasium has it in."""
     # The common case first: it saves a single environment some microseconds a step.
-    return tree.copy() if type(tree) is np.ndarray else jax.tree.map(np.array, tree)
+    if type(tree) is np.ndarray and tree.ndim:
+        return tree.copy()
+    return jax.tree.map(_own, tree)
+
+
+def _own(leaf: Any) -> Any:
+    array = np.array(leaf)
+    return np.int64(array) if array.ndim == 0 and array.dtype.kind in "iu" else array
 
 
 class Plan(NamedTuple):

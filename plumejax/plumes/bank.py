@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from plumejax.base.errors import require
+from plumejax.base.errors import require, within
 from plumejax.plumes import rolling
 from plumejax.plumes.interface import Air
 from plumejax.plumes.movies import MovieMeta, MovieWriter, encode, log_coding
@@ -140,7 +140,8 @@ class Bank:
     def validate(self, params: BankParams) -> None:
         """Raise `ValidationError` if the frames do not fit or a number is not allowed."""
         if hasattr(self.plume, "validate"):
-            self.plume.validate(params.plume)
+            with within("plume", "plume"):
+                self.plume.validate(params.plume)
         count = self.num_plumes * self.num_frames
         expected = jax.tree.map(np.shape, self.default_params().frames)
         given = jax.tree.map(np.shape, params.frames)

@@ -347,7 +347,8 @@ class FarrellWind:
         good = np.all((damping > 0) & (damping < 1))
         require(good, "plume.wind.damping", params.damping, "in (0, 1)")
         low, high = np.asarray(params.low), np.asarray(params.high)
-        require(np.all(low < high), "plume.wind.low", params.low, f"below high, {high.tolist()}")
+        allowed = f"below plume.wind.high, {high.tolist()}"
+        require(np.all(low < high), "plume.wind.low", params.low, allowed)
 
     def _largest_step(self, params: FarrellWindParams) -> jax.Array:
         dx, dy = self._spacing(params)

@@ -107,7 +107,7 @@ class PuffPlume:
         require(np.all(low < high), "plume.low", params.low, f"below plume.high, {high.tolist()}")
         source = np.asarray(params.source)[..., :2]
         inside = np.all((source >= low) & (source <= high))
-        box = f"in the box {low.tolist()}..{high.tolist()}"
+        box = f"in the box plume.low..plume.high, {low.tolist()}..{high.tolist()}"
         require(inside, "plume.source", params.source, box)
         require_not_negative("rate", params.rate)
         for name in ("radius", "dt"):
@@ -116,12 +116,12 @@ class PuffPlume:
             require(good, f"plume.{name}", value, "> 0 and finite")
         births = np.asarray(params.rate) * np.asarray(params.dt) * self.num_sources
         most = pool.MOST_MEAN_BIRTHS
-        allowed = f"at most {most:g} births a step of dt, of all sources"
+        allowed = f"at most {most:g} births a step of plume.dt, of all sources"
         require(np.all(births <= most), "plume.rate", params.rate, allowed)
         if hasattr(self.wind, "largest_step"):
             limit = self.wind.largest_step(params.wind)
             good = np.all(np.asarray(params.dt) <= limit)
-            require(good, "plume.dt", params.dt, f"<= {limit:g} s")
+            require(good, "plume.dt", params.dt, f"<= {limit:g} s, by the numbers of plume.wind")
 
     def _own_defaults(self, source: tuple[float, ...]) -> dict[str, Any]:
         """Default numbers of wind and sources, the first of these at `source`."""

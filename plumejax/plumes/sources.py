@@ -172,7 +172,12 @@ def _require_box(params: Any, dimensions: int) -> None:
     for name, side in (("low", low), ("high", high)):
         fits = side.shape[-1:] == (dimensions,)
         require(fits, f"plume.source_motion.{name}.shape", side.shape, f"({dimensions},)")
-    require(np.all(low < high), "plume.source_motion.low", low, f"below high, {high.tolist()}")
+    require(
+        np.all(low < high),
+        "plume.source_motion.low",
+        low,
+        f"below plume.source_motion.high, {high.tolist()}",
+    )
 
 
 def default_source(num_sources: int, place: tuple[float, ...]) -> np.ndarray:
@@ -194,3 +199,9 @@ def require_sources(plume: Any, params: Any, dimensions: int) -> None:
     require(array.shape[-len(shape) :] == shape, "plume.source.shape", array.shape, f"{shape}")
     require(np.all(np.isfinite(array)), "plume.source", params.source, "finite")
     plume.source_motion.validate(params.source_motion, count, dimensions)
+    box = params.source_motion
+    if hasattr(box, "low") and np.ndim(box.low) == np.ndim(box.high) == 1:
+        low, high = np.asarray(box.low), np.asarray(box.high)
+        inside = np.all((array >= low) & (array <= high))
+        allowed = f"within plume.source_motion.low..high, {low.tolist()}..{high.tolist()}"
+        require(inside, "plume.source", params.source, allowed)

@@ -31,6 +31,15 @@ class OpenGrid:
     def default_params(self) -> OpenGridParams:
         return OpenGridParams()
 
+    @property
+    def dimensions(self) -> int:
+        """Of a place."""
+        return len(self.grid_size)
+
+    def sides(self, params: Params) -> np.ndarray:
+        """float32[d]: how long the grid is along each axis, cells."""
+        return np.asarray(self.grid_size, np.float32)
+
     def inside(self, positions: jax.Array, params: Params) -> jax.Array:
         return in_box(positions, (np.float32(0.0),) * len(self.grid_size), self._last())
 
@@ -88,6 +97,15 @@ class MaskedGrid:
     def default_params(self) -> MaskedGridParams:
         width, height = self.grid_size
         return MaskedGridParams(free=np.ones((height, width), bool))
+
+    @property
+    def dimensions(self) -> int:
+        """Of a place."""
+        return len(self.grid_size)
+
+    def sides(self, params: Params) -> np.ndarray:
+        """float32[2]: width and height, cells."""
+        return np.asarray(self.grid_size, np.float32)
 
     def inside(self, positions: jax.Array, params: Params) -> jax.Array:
         width, height = self.grid_size
@@ -164,6 +182,10 @@ class OpenBox:
             low=np.zeros(self.dimensions, np.float32), high=np.ones(self.dimensions, np.float32)
         )
 
+    def sides(self, params: Params) -> np.ndarray:
+        """float32[d]: how long the box is along each axis, lengths of the plume."""
+        return np.asarray(params.arena.high) - np.asarray(params.arena.low)
+
     def inside(self, positions: jax.Array, params: Params) -> jax.Array:
         return in_box(positions, params.arena.low, params.arena.high)
 
@@ -180,7 +202,7 @@ class OpenBox:
         for name, side in (("arena.low", low), ("arena.high", high)):
             good = side.shape[-1:] == (self.dimensions,) and np.all(np.isfinite(side))
             require(good, name, side, f"{self.dimensions} finite numbers")
-        require(np.all(low < high), "arena.high", high, f"> arena.low = {low.tolist()}")
+        require(np.all(low < high), "arena.high", high, f"> arena.low, {low.tolist()}")
 
 
 @dataclass(frozen=True)
@@ -237,6 +259,15 @@ class ObstacleBox:
             origin=np.zeros(d, np.float32),
             spacing=np.ones(d, np.float32),
         )
+
+    @property
+    def dimensions(self) -> int:
+        """Of a place."""
+        return len(self.cells)
+
+    def sides(self, params: Params) -> np.ndarray:
+        """float32[d]: how long the box is along each axis, lengths of the plume."""
+        return np.asarray(self.cells, np.float32) * np.asarray(params.arena.spacing)
 
     def inside(self, positions: jax.Array, params: Params) -> jax.Array:
         own = params.arena

@@ -10,6 +10,7 @@ from flax import struct
 
 from plumejax.base.errors import require, require_positive
 from plumejax.base.spaces import Discrete
+from plumejax.search.components import validate_part
 from plumejax.search.headings import direction, in_circle
 from plumejax.search.state import Agent, Params
 from plumejax.search.walking import Walking
@@ -43,6 +44,7 @@ class Saccades(Walking):
     A wall does what `at_wall` says (`search/walls`), by default what the arena does.
     """
 
+    egocentric = True
     random_step = True
 
     def default_params(self) -> SaccadesParams:
@@ -96,6 +98,10 @@ class _OneMore:
     def feels_air(self) -> bool:
         return getattr(self.of, "feels_air", False)
 
+    @property
+    def egocentric(self) -> bool:
+        return getattr(self.of, "egocentric", False)
+
     def space(self, params: Any) -> Discrete:
         return Discrete(self._count(params) + 1)
 
@@ -103,8 +109,7 @@ class _OneMore:
         """Raise `ValidationError` for numbers that the inner motion refuses, or if it has none."""
         space = self.of.space(_inner(params))
         require(isinstance(space, Discrete), "motion.of", self.of, "a motion of discrete actions")
-        if hasattr(self.of, "validate"):
-            self.of.validate(_inner(params))
+        validate_part("motion", "of", self.of, _inner(params))
 
     def _count(self, params: Any) -> int:
         return self.of.space(_inner(params)).n
@@ -165,7 +170,8 @@ class Sniffing(struct.PyTreeNode):
 class SniffOrMove(_OneMore):
     """Moves with the nose at the ground, or as one more action stands and sniffs in the air.
 
-    The alternation of Rigolli et al. 2022 (eLife 11, e76989): a sniff in the air costs a step.
+    The alternation of Rigolli et al. 2022 (eLife 11, e76989): a sniff in the air costs a step. The
+    default heights, 0 and 1, are ours.
     The agent's position is float32[3], its z the height of the nose, for a plume of three
     dimensions; arena and start have the two of the ground. A wall does what it does to the motion.
 
@@ -198,7 +204,7 @@ class SniffOrMove(_OneMore):
         """Raise `ValidationError` if a number is not allowed."""
         super().validate(params)
         low, high = np.asarray(params.motion.low), np.asarray(params.motion.high)
-        require(np.all(high > low), "motion.high", params.motion.high, f"> motion.low = {low}")
+        require(np.all(high > low), "motion.high", params.motion.high, f"> motion.low, {low}")
 
 
 class DeclareParams(struct.PyTreeNode):

@@ -4,15 +4,18 @@ from typing import Any, Protocol
 
 import jax
 
-from plumejax.base.errors import ComponentError
+from plumejax.base.errors import ComponentError, within
 from plumejax.search.state import Agent, Params, Scene
 
 # Every method is pure and gets the task's whole `Params`; a component reads its own numbers under
 # its own name (`params.sensor`, ...). The static part is a frozen dataclass, compared by value.
 # What may be left out: `random_step` (True: a step uses its key); of a motion, `feels_air`
-# (False: it does not ask for the air at the agent) and a method `begin(agent, params) -> agent`,
-# which puts what the motion keeps into `agent.motion` when an episode starts; of all but the plume
-# `validate(params)`, which refuses bad numbers on the host.
+# (False: it does not ask for the air at the agent), `egocentric` (False: its actions are not meant
+# relative to the heading) and a method `begin(agent, params) -> agent`, which puts what the motion
+# keeps into `agent.motion` when an episode starts; of an arena, `sides(params) -> float32[d]`, how
+# long it is, which twins need; of all but the plume `validate(params)`, which refuses bad numbers
+# on the host; of a start, `validate_place(arena, params)`, which refuses a region from which no
+# episode can begin, and of one that draws the source `validate_source(plume, params)`.
 
 
 class Sensor(Protocol):
@@ -128,3 +131,11 @@ def require_component(role: str, component: Any) -> None:
             f"{role} = {component!r} cannot be hashed: make it a frozen dataclass of hashable"
             " choices, and put its numbers into default_params()"
         ) from None
+
+
+def validate_part(role: str, name: str, part: Any, params: Params) -> None:
+    """`part.validate(params)`, which names numbers as if the part were the `role` itself; in a
+    refusal they have their whole path."""
+    if hasattr(part, "validate"):
+        with within(role, name):
+            part.validate(params)

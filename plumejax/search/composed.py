@@ -6,9 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from plumejax.base.errors import ValidationError, require
+from plumejax.base.errors import require
 from plumejax.base.spaces import Box, Dict
-from plumejax.search.components import require_component
+from plumejax.search.components import require_component, validate_part
 from plumejax.search.state import Agent, Params, Scene
 
 
@@ -65,11 +65,7 @@ class Named:
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` if a part refuses its numbers."""
         for name, sensor in self.parts:
-            if hasattr(sensor, "validate"):
-                try:
-                    sensor.validate(_of(name, params))
-                except ValidationError as error:
-                    raise ValidationError(f"in part {name!r}: {error}") from error
+            validate_part("sensor", name, sensor, _of(name, params))
 
     def _probes(self, agent: Agent, params: Params) -> list[jax.Array]:
         return [sensor.probes(agent, _of(name, params)) for name, sensor in self.parts]

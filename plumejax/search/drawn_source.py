@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from plumejax.base.errors import ComponentError, require
+from plumejax.base.errors import ComponentError, ValidationError, require, within
 from plumejax.plumes.puffs import PuffState
 from plumejax.plumes.sources import Moving
-from plumejax.search.endings import validate_part
+from plumejax.search.components import validate_part
 from plumejax.search.state import Agent, Params
 
 
@@ -75,16 +75,39 @@ class DrawnSource:
         require(np.all(least <= most), "start.low", low, allowed)
         validate_part("start", "of", self.of, params.replace(start=params.start.of))
 
+    def validate_source(self, plume: Any, params: Params) -> None:
+        """Raise `ValidationError` if the plume refuses a source at a corner of the box."""
+        if not hasattr(plume, "validate"):
+            return
+        for name, moved in self._corners(params).items():
+            try:
+                plume.validate(moved.plume)
+            except ValidationError as error:
+                raise ValidationError(f"start.{name}: as a place of the source, {error}") from None
+
     def validate_place(self, arena: Any, params: Params) -> None:
         """Raise `ValidationError` if a corner of the box leaves `of` no place."""
+        if hasattr(self.of, "validate_place"):
+            for moved in self._corners(params).values():
+                with within("start", "of"):
+                    self.of.validate_place(arena, moved.replace(start=params.start.of))
+
+    def _corners(self, params: Params) -> dict[str, Params]:
+        """The numbers with the source at `low` and at `high`, by these names.
+
+        Of a plume without one source, or a sweep, there are none: it has no one answer.
+        """
         own, source = params.start, np.asarray(getattr(params.plume, "source", 0.0))
-        # A plume without one source, or a sweep, has no one answer.
-        if not hasattr(self.of, "validate_place") or source.ndim != 1 or np.ndim(own.low) != 1:
-            return
-        for corner in (own.low, own.high):
-            there = np.concatenate([np.asarray(corner), source[self.dimensions :]])
-            moved = params.plume.replace(source=there.astype(np.float32))
-            self.of.validate_place(arena, params.replace(plume=moved, start=own.of))
+        if source.ndim != 1 or np.ndim(own.low) != 1 or np.ndim(own.high) != 1:
+            return {}
+        there = {
+            name: np.concatenate([np.asarray(getattr(own, name)), source[self.dimensions :]])
+            for name in ("low", "high")
+        }
+        return {
+            name: params.replace(plume=params.plume.replace(source=x.astype(np.float32)))
+            for name, x in there.items()
+        }
 
 
 def with_source(plume_state: Any, source: jax.Array) -> Any:

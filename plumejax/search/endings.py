@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from plumejax.base.errors import ValidationError, require
+from plumejax.base.errors import require
 from plumejax.plumes.bank import Bank, BankParams
 from plumejax.plumes.geometry import squared_distance
 from plumejax.plumes.particles import Particles
 from plumejax.plumes.puffs import PuffParams
+from plumejax.search.components import validate_part
 from plumejax.search.environment import distance_to_source
 from plumejax.search.state import Params, Scene
 
@@ -185,15 +186,6 @@ def require_parts(role: str, parts: Any) -> None:
     names = [name for name, _ in parts]
     good = names and len(set(names)) == len(names)
     require(good, f"{role}: names of the parts", names, "one or more, no two the same")
-
-
-def validate_part(role: str, name: str, part: Any, params: Params) -> None:
-    """`part.validate(params)`, whose message then says which part it is about."""
-    if hasattr(part, "validate"):
-        try:
-            part.validate(params)
-        except ValidationError as error:
-            raise ValidationError(f"in {role}.{name}: {error}") from None
 
 
 def goal_radius(ending: Any) -> Any:

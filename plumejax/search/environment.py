@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from plumejax.base import lifecycle
 from plumejax.base.environment import Environment
 from plumejax.base.errors import require
 from plumejax.base.lifecycle import Lifecycle
@@ -72,6 +73,8 @@ class PlumeSearch(Environment):
             component = getattr(self, role)
             if role != "plume" and hasattr(component, "validate"):
                 component.validate(params)
+        if hasattr(self.start, "validate_source"):
+            self.start.validate_source(self.plume, params)
         if hasattr(self.start, "validate_place"):
             self.start.validate_place(self.arena, params)
 
@@ -84,6 +87,27 @@ class PlumeSearch(Environment):
                 state.agent.position, self.plume.sources(state.plume, params.plume)
             ),
         }
+
+    def broken(self, state: SearchState, params: Params) -> dict[str, jax.Array]:
+        """The agent is in its arena, the ending and the lifecycle agree, and what was found is
+        within the radius of the ending, if that has one."""
+        ended = state.lifecycle == lifecycle.code(Lifecycle.TERMINATED)
+        rules = {
+            "the agent is outside its arena": ~self.in_arena(state.agent.position[None], params)[0],
+            "terminated is not found or failed": ended != (state.found | state.failed),
+        }
+        radius = getattr(params.ending, "radius", None)
+        if radius is not None:
+            sources = self.plume.sources(state.plume, params.plume)
+            away = distance_to_source(state.agent.position, sources) > radius * np.float32(1.0001)
+            rules["found, but not within the radius"] = state.found & away
+        return rules
+
+    def in_arena(self, positions: jax.Array, params: Params) -> jax.Array:
+        """bool[n]: which of float32[n, d] are; of an arena on the ground the height is free."""
+        sides = getattr(self.arena, "sides", None)
+        dimensions = None if sides is None else len(sides(self.default_params()))
+        return self.arena.inside(positions[:, :dimensions], params)
 
     def reset_env(self, key: jax.Array, params: Params) -> SearchState:
         plume_key, place_key, sensor_key = _keys(

@@ -68,10 +68,10 @@ class FirstHit:
         own = params.start
         place = jnp.asarray(own.position, jnp.float32)
         count, cell = jax.random.uniform(key, (2,), jnp.float32)
-        first = 1 + _by_inversion(count, jnp.asarray(own.counts, jnp.float32))
+        first = 1 + by_inversion(count, jnp.asarray(own.counts, jnp.float32))
         each = likelihoods(self.plume, params.plume, place, self.categories)
         belief = posterior(uniform_prior(self.grid_size, place), each[first])
-        index = _by_inversion(cell, belief.ravel())
+        index = by_inversion(cell, belief.ravel())
         source = jnp.stack(jnp.unravel_index(index, self.grid_size)).astype(plume_state.dtype)
         heading = jnp.zeros((), jnp.float32)
         return source.reshape(plume_state.shape), Agent(place, heading), first
@@ -88,7 +88,7 @@ class FirstHit:
         require(good, "start.counts", own.counts, ">= 0 with a sum of 1")
 
 
-def _by_inversion(uniform: jax.Array, law: jax.Array) -> jax.Array:
+def by_inversion(uniform: jax.Array, law: jax.Array) -> jax.Array:
     """int32[]: an index drawn from float32[n] by a number in [0, 1); never one of probability 0."""
     upto = jnp.cumsum(law)
     return jnp.sum(uniform * upto[-1] >= upto, dtype=jnp.int32).clip(0, len(law) - 1)

@@ -73,7 +73,7 @@ class Threshold(Wrapper):
         super().validate(params)
         own = params.sensor
         good = np.all(np.asarray(own.low) <= np.asarray(own.high))
-        require(good, "sensor.low", own.low, f"<= sensor.high = {own.high}")
+        require(good, "sensor.low", own.low, f"<= sensor.high, {own.high}")
 
 
 class PoissonHitsParams(WrapperParams):

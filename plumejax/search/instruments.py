@@ -129,8 +129,8 @@ class Resistance(Wrapper):
 
 
 FAST_PID = (1 / (2 * pi * 330), 0.0)
-"""Time constant, s, and limit of a PID with a pump and a bandwidth of 330 Hz, which Aurora
-Scientific states of its miniPID 200B."""
+"""Time constant, s, and limit of a fast PID with a pump. The bandwidth of 330 Hz is said to be that
+of Aurora Scientific's miniPID 200B; we have not seen it in a data sheet."""
 
 DIFFUSION_PID = (3.0 / log(10.0), 0.1)
 """Time constant, s, and limit, ppm, of a PID without a pump: 90 % in 3 s, which ION Science states

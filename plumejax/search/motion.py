@@ -111,6 +111,8 @@ class Oriented(_GridMotion):
     A wall does what `at_wall` says (`search/walls`), by default what the arena does.
     """
 
+    egocentric = True
+
     def space(self, params: Params) -> Discrete:
         return Discrete(3)
 
@@ -138,6 +140,7 @@ class RunAndTumble(_GridMotion):
     A wall does what `at_wall` says (`search/walls`), by default what the arena does.
     """
 
+    egocentric = True
     random_step = True
 
     def space(self, params: Params) -> Discrete:

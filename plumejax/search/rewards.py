@@ -12,7 +12,8 @@ import numpy as np
 from flax import struct
 
 from plumejax.base.errors import ComponentError, require
-from plumejax.search.endings import require_parts, validate_part
+from plumejax.search.components import validate_part
+from plumejax.search.endings import require_parts
 from plumejax.search.environment import PlumeSearch, distance_to_source
 from plumejax.search.state import Params, Scene
 

@@ -252,7 +252,8 @@ class Position(Airless):
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` unless low < high."""
         low, high = params.sensor.low, np.asarray(params.sensor.high)
-        require(np.all(np.asarray(low) < high), "sensor.low", low, f"below {high.tolist()}")
+        allowed = f"below sensor.high, {high.tolist()}"
+        require(np.all(np.asarray(low) < high), "sensor.low", low, allowed)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ import numpy as np
 from flax import struct
 
 from plumejax.base.errors import require
-from plumejax.plumes.bank import Bank
+from plumejax.plumes.bank import Bank, BankParams
+from plumejax.plumes.puffs import PuffParams
 from plumejax.search.endings import puffs_seen
-from plumejax.search.start_regions import Region, in_box, require_box
+from plumejax.search.start_regions import Region, UniformBoxParams, in_box, require_box
 from plumejax.search.state import Params
 
 
@@ -121,8 +122,15 @@ class PlumeQuantiles(Region):
         source = plume.sources(plume_state, params.plume)[:1, : self.dimensions]
         return jnp.where(living > 0, places, source)
 
+    def _draw(self, key: jax.Array, count: int, sources: jax.Array, params: Params) -> jax.Array:
+        """float32[count, 2]: where puffs can be, and so an agent: `scatter` beyond their box."""
+        _, puffs = _puff_numbers(params.plume)
+        aside = np.asarray([0.0, params.start.scatter], np.float32)
+        box = UniformBoxParams(puffs.low - aside, puffs.high + aside, heading=None)
+        return in_box(key, (count, 2), box)
+
     def validate(self, params: Params) -> None:
-        """Raise `ValidationError` if a number is not allowed."""
+        """Raise `ValidationError` if a number is not allowed, or there will be no puffs."""
         super().validate(params)
         own = params.start
         low, high = np.asarray(own.lowest), np.asarray(own.highest)
@@ -130,6 +138,27 @@ class PlumeQuantiles(Region):
         good = np.all((low >= 0) & (low <= high) & (high <= 100))
         require(good, "start.lowest", own.lowest, allowed)
         require(np.all(np.asarray(own.scatter) >= 0), "start.scatter", own.scatter, ">= 0 lengths")
+        path, puffs = _puff_numbers(params.plume)
+        for at, numbers in {"plume": params.plume, path: puffs}.items():
+            for name in ("rate", "keep"):
+                value = getattr(numbers, name, 1.0)
+                some = np.all(np.asarray(value) > 0)
+                require(some, f"{at}.{name}", value, "> 0, as starts are at puffs")
 
     def validate_place(self, arena: Any, params: Params) -> None:
-        """Where the puffs will be is not known on the host."""
+        """Raise `ValidationError` if an agent may start nowhere in the box that puffs live in.
+
+        Where in it they will be is not known on the host, nor how high in three dimensions.
+        """
+        _, puffs = _puff_numbers(params.plume)
+        if self.dimensions == 2 and np.ndim(puffs.low) == np.ndim(puffs.high) == 1:
+            super().validate_place(arena, params)
+
+
+def _puff_numbers(plume: Any) -> tuple[str, PuffParams]:
+    """`(path, numbers)` of the puffs of a plume or a bank. Raises `ValidationError` if none."""
+    in_bank = isinstance(plume, BankParams)
+    puffs = plume.plume if in_bank else plume
+    name, allowed = type(plume).__name__, "those of a plume of puffs, or a Bank of one"
+    require(isinstance(puffs, PuffParams), "start: numbers of the plume", name, allowed)
+    return "plume.plume" if in_bank else "plume", puffs

@@ -7,16 +7,23 @@ all.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from plumejax.base import paths
 from plumejax.base.errors import ValidationError, require
 from plumejax.search.endings import goal_radius
-from plumejax.search.starts import may_start, require_heading
+from plumejax.search.starts import (
+    may_start,
+    one_answer,
+    one_source,
+    require_heading,
+    require_reachable,
+)
 from plumejax.search.state import Agent, Params
 
 
@@ -33,6 +40,9 @@ class Region:
     dimensions: int = 2
     any_heading: bool = True
     num_candidates: int = 32
+
+    about_source: ClassVar[bool] = False
+    """Whether the region lies about the source."""
 
     def place(
         self, key: jax.Array, plume: Any, plume_state: Any, arena: Any, params: Params
@@ -76,18 +86,22 @@ class Region:
 
     def validate_place(self, arena: Any, params: Params) -> None:
         """Raise `ValidationError` if of many places in the region an agent may start at none."""
-        source = getattr(params.plume, "source", None)
-        proposed = self.default_params()  # type: ignore[attr-defined]
-        swept = jax.tree.map(np.ndim, params.start) != jax.tree.map(np.ndim, proposed)
-        # A plume without one source, or a sweep, has no one answer.
-        if swept or np.ndim(goal_radius(params.ending)) or source is None or np.ndim(source) != 1:
+        source = one_source(params)
+        # Nor has a region about one of several sources one answer.
+        if not one_answer(self, arena, params) or (source is None and self.about_source):
             return
-        sources = jnp.asarray(source, jnp.float32)[None, : self.dimensions]
+        require_reachable(self.dimensions, arena, params)
+        if source is None:  # far from everywhere
+            source = np.full(self.dimensions, np.inf, np.float32)
+        sources = jnp.asarray(source)[None, : self.dimensions]
         places = self._draw(jax.random.key(0), _TRIED, sources, params)
         if not jnp.any(may_start(places, sources, arena, params)):
+            region = paths.leaves(params.start, "start")
+            numbers = ", ".join(f"{path} = {np.asarray(x).tolist()}" for path, x in region.items())
             raise ValidationError(
-                f"start: none of {_TRIED} places of {self!r} with {params.start} is in the arena"
-                f" and outside the goal disc around the source at {source}"
+                f"start: none of {_TRIED} places of {self!r} with {numbers} is in the arena and"
+                f" outside the goal disc of ending.radius, {goal_radius(params.ending)}, around the"
+                f" source at {source.tolist()}"
             )
 
 
@@ -153,6 +167,8 @@ class Ring(Region):
     Attributes: those of `Region`.
     """
 
+    about_source = True
+
     def default_params(self) -> RingParams:
         return RingParams(np.float32(10.0), np.float32(20.0), np.float32(0.0))
 
@@ -188,6 +204,8 @@ class DownwindCone(Region):
 
     Attributes: those of `Region`.
     """
+
+    about_source = True
 
     def default_params(self) -> DownwindConeParams:
         return DownwindConeParams(

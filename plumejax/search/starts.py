@@ -49,11 +49,12 @@ class Fixed:
         require_heading("heading", params.start.heading)
 
     def validate_place(self, arena: Any, params: Params) -> None:
-        """Raise `ValidationError` if the place is not in the arena."""
+        """Raise `ValidationError` if the place is not in the arena, or the source not in reach."""
         position = params.start.position
-        if np.ndim(position) == 1:  # not a sweep over places
+        if one_answer(self, arena, params):
             inside = arena.inside(jnp.asarray(position, jnp.float32)[None], params)[0]
             require(inside, "start.position", position, "where the arena lets an agent stand")
+            require_reachable(len(position), arena, params)
 
 
 class UniformParams(struct.PyTreeNode):
@@ -91,17 +92,55 @@ class Uniform:
         require_heading("heading", params.start.heading)
 
     def validate_place(self, arena: Any, params: Params) -> None:
-        """Raise `ValidationError` if no cell is left to start from."""
-        source = getattr(params.plume, "source", 0.0)
-        numbers = (params.start.min_distance, goal_radius(params.ending))
-        # A plume without one source, or a sweep, has no one answer.
-        if source is None or np.ndim(source) != 1 or any(np.ndim(number) for number in numbers):
+        """Raise `ValidationError` if the arena is no grid, or no cell is left to start from."""
+        size = getattr(arena, "grid_size", None)
+        grid = size is not None and len(size) == 2
+        require(grid, "start", self, f"a start for {arena!r}: this one is for grids of (x, y)")
+        source = one_source(params)
+        if source is None or not one_answer(self, arena, params):
             return
+        require_reachable(2, arena, params)
         if not _any_room(source, arena, params):
             raise ValidationError(
                 f"no cell is left to start from: ending.radius and start.min_distance bar all of"
                 f" the grid {arena.grid_size} around the source at {source}; make them smaller"
             )
+
+
+def one_answer(start: Any, arena: Any, params: Params) -> bool:
+    """Whether there is one answer to where episodes may begin: these numbers are not swept."""
+    proposed = start.default_params(), arena.default_params()
+    given = params.start, params.arena
+    same = jax.tree.map(np.ndim, proposed) == jax.tree.map(np.ndim, given)
+    return same and not np.ndim(goal_radius(params.ending))
+
+
+def require_reachable(dimensions: int, arena: Any, params: Params) -> None:
+    """Raise `ValidationError` if agents, float32[dimensions], may stand nowhere in the goal disc of
+    the one source."""
+    source, radius = one_source(params), goal_radius(params.ending)
+    if source is None or radius is None or len(source) < dimensions:
+        return
+    rng = np.random.default_rng(0)
+    way = rng.normal(size=(_TRIED, dimensions))
+    way *= rng.random((_TRIED, 1)) ** (1 / dimensions) / np.linalg.norm(way, axis=-1, keepdims=True)
+    places = (source[:dimensions] + np.float32(radius) * way).astype(np.float32)
+    reachable = np.any(arena.inside(jnp.asarray(places), params))
+    allowed = f"within ending.radius, {radius}, of where the arena lets an agent stand"
+    require(reachable, "plume.source", source, allowed)
+
+
+_TRIED = 1024
+
+
+def one_source(params: Params) -> np.ndarray | None:
+    """float32[d], where the one source of the plume, or of what a bank keeps, is by the numbers;
+    None of a plume without one, and of a sweep, which have no one answer."""
+    plume = params.plume
+    while not hasattr(plume, "source") and hasattr(plume, "plume"):
+        plume = plume.plume
+    source = np.asarray(getattr(plume, "source", 0.0), np.float32)
+    return source if source.ndim == 1 else None
 
 
 def may_start(positions: jax.Array, sources: jax.Array, arena: Any, params: Params) -> jax.Array:
@@ -220,12 +259,13 @@ class FixedList:
         require_heading("headings", own.headings)
 
     def validate_place(self, arena: Any, params: Params) -> None:
-        """Raise `ValidationError` if a place is not in the arena."""
+        """Raise `ValidationError` if a place is not in the arena, or the source not in reach."""
         positions = np.asarray(params.start.positions, np.float32)
-        if positions.ndim == 2:  # not a sweep over lists
+        if one_answer(self, arena, params):
             outside = positions[~np.asarray(arena.inside(jnp.asarray(positions), params))]
             good = not len(outside)
             require(good, "start.positions", outside, "where the arena lets an agent stand")
+            require_reachable(self.dimensions, arena, params)
 
 
 def require_heading(name: str, heading: Any) -> None:

@@ -16,7 +16,7 @@ from plumejax.search.endings import GoalDisc
 from plumejax.search.environment import PlumeSearch
 from plumejax.search.motion import NINE, Moves, Oriented, RunAndTumble
 from plumejax.search.rewards import Sparse, StepPenalty
-from plumejax.search.sensors import FullField, LocalConcentration, SourceVector
+from plumejax.search.sensors import FullField, LocalConcentration
 from plumejax.search.starts import Uniform
 from plumejax.search.state import Params
 
@@ -179,13 +179,6 @@ for _task in (
         "the same, every step costing a hundredth",
         source=_PEER,
         difficulty="medium",
-    ),
-    Task(
-        "PlumeSearchFullyObserved-v0",
-        variant(plume_search, sensor=SourceVector()),
-        "the same, told the way to the source",
-        source=_OURS,
-        difficulty="easy",
     ),
     Task(
         "Recorded-v0",

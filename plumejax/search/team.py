@@ -96,6 +96,10 @@ class Team(Environment):
             "first": jnp.where(jnp.any(arrived), first, jnp.int32(-1)),
         }
 
+    def broken(self, state: TeamState, params: Params) -> dict[str, jax.Array]:
+        inside = self.search.in_arena(state.agent.position, params)
+        return {"an agent is outside the arena": ~jnp.all(inside)}
+
     def reset_env(self, key: jax.Array, params: Params) -> TeamState:
         state = self._together.reset_env(key, params)
         nobody = jnp.zeros(self.num_agents, bool)
@@ -179,7 +183,8 @@ class Neighbours:
 
     The blend of private and public information of Durve, Piro, Cencini, Biferale and Celani,
     "Collective olfactory search in a turbulent environment", Phys. Rev. E 102, 012402 (2020), whose
-    beta is `trust`. A single search has no neighbours.
+    beta is `trust`. They find that an optimal blend lies between the two; the default numbers are
+    ours. A single search has no neighbours.
     """
 
     random_step = False

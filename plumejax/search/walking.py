@@ -123,6 +123,8 @@ class TurnAndSpeed(Walking):
       feels_air: False: no wind is asked for, and drift must be 0.
     """
 
+    egocentric = True
+
     feels_air: bool = True
 
     def default_params(self) -> TurnAndSpeedParams:
@@ -234,6 +236,8 @@ class Unicycle(Walking):
 
     A wall does what `at_wall` says (`search/walls`), by default what the arena does.
     """
+
+    egocentric = True
 
     def default_params(self) -> UnicycleParams:
         return UnicycleParams(speed=np.float32(1.0), turn=np.float32(30.0))

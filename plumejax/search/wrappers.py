@@ -10,6 +10,7 @@ from flax import struct
 
 from plumejax.base.errors import require
 from plumejax.base.spaces import Box
+from plumejax.search.components import validate_part
 from plumejax.search.state import Agent, Params, Scene
 
 
@@ -85,8 +86,7 @@ class Wrapper:
         fits = isinstance(space, Box) and len(space.shape) == 1
         fits = fits and np.issubdtype(space.dtype, np.floating)
         require(fits, "sensor.of", self.of, "a sensor whose observations are a float32 Box [k]")
-        if hasattr(self.of, "validate"):
-            self.of.validate(inner(params))
+        validate_part("sensor", "of", self.of, inner(params))
 
 
 def inner(params: Params) -> Params:

@@ -35,7 +35,7 @@ class Canvas(NamedTuple):
 
 
 def canvas(arena: Any, params: Any) -> Canvas:
-    """One pixel a cell of a grid; a box without cells has `LONGEST` along its longer side.
+    """One pixel a cell of a grid or of obstacles; another box has `LONGEST` along its longer side.
 
     Raises `RenderingError` for an arena that says neither.
     """
@@ -43,6 +43,9 @@ def canvas(arena: Any, params: Any) -> Canvas:
         width, height = (*arena.grid_size, 1)[:2]
         return Canvas((width, height), np.zeros(2, np.float32), np.ones(2, np.float32))
     own = params.arena
+    if hasattr(own, "spacing"):
+        width, height = arena.cells[:2]
+        return Canvas((width, height), np.asarray(own.origin)[:2], np.asarray(own.spacing)[:2])
     if not (hasattr(own, "low") and hasattr(own, "high")):
         raise RenderingError(f"the arena {arena!r} says no size to make a picture of")
     low, high = (np.asarray(end, np.float32)[..., :2] for end in (own.low, own.high))
@@ -75,6 +78,8 @@ def _scenery(
     position = state.agent.position
     above = jnp.broadcast_to(position[2:], (len(flat), len(position[2:])))
     places = jnp.concatenate([flat[:, : len(position)], above], axis=1)
+    # An agent with its nose in the air has a height that the arena knows nothing of.
+    ground = getattr(env.arena, "dimensions", len(position))
 
     def pixels(points: jax.Array) -> jax.Array:
         level = jnp.zeros((len(points), max(0, 2 - points.shape[1])), jnp.float32)
@@ -82,7 +87,7 @@ def _scenery(
 
     return (
         env.plume.sample(state.plume, places, params.plume).concentration.reshape(height, width),
-        env.arena.inside(places, params).reshape(height, width),
+        env.arena.inside(places[:, :ground], params).reshape(height, width),
         pixels(env.plume.sources(state.plume, params.plume)),
         pixels(position[None])[0],
         state.agent.heading,

@@ -79,7 +79,11 @@ def test_list_and_help(capsys):
     assert main(["list"]) == 0
     shown = capsys.readouterr().out
     for task in registered_tasks().values():
-        assert f"{task.id}  version {task.version}, {task.difficulty}" in shown
+        if task.twin_of:
+            assert f"fully observed twin: {task.id}" in shown
+        else:
+            assert f"{task.id}  version {task.version}, {task.difficulty}" in shown
+    assert "perfect 1 (100% found)" in shown
     assert "Singh et al. 2023" in shown
     with pytest.raises(SystemExit) as stop:
         main(["train", "--help"])
@@ -101,7 +105,7 @@ BAD = {
     "data": (["train", "Recorded-v0", "--data", "nowhere.npz"], "nowhere.npz"),
     "superfluous data": (["train", "--data", "nowhere.npz"], "--data"),
     "place": (["train", "--out", "/dev/null/run"], "/dev/null/run"),
-    "run": (["evaluate", "nowhere"], "config.json"),
+    "run": (["evaluate", "nowhere"], "nor a run directory"),
     "resume": (["train", "--resume", "nowhere"], "config.json"),
     "resume with more": (["train", "--resume", "nowhere", "--seed", "2"], "alone"),
 }

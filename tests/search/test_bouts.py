@@ -245,7 +245,7 @@ def test_wrappers_refuse_what_cannot_be(local):
         params = wrapped(local, kind(Moves()))
         kind(Moves()).validate(params)
         bad = params.motion.of.replace(step=np.float32(0.5))
-        with pytest.raises(ValidationError, match=r"motion.step.*whole"):
+        with pytest.raises(ValidationError, match=r"motion\.of\.step.*whole"):
             kind(Moves()).validate(params.replace(motion=params.motion.replace(of=bad)))
     low = params.motion.replace(high=np.float32(0.0))
     with pytest.raises(ValidationError, match=r"motion.high.*motion.low"):

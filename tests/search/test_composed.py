@@ -107,5 +107,5 @@ def test_a_sweep_over_a_wrapped_stack_is_validated_whole(local):
     own = jax.tree.map(lambda x: np.stack([x] * 5), sensor.default_params())
     sensor.validate(local[1].replace(sensor=own))
     own.of["pair"] = own.of["pair"].replace(reach=np.float32([1, 1, -1, 1, 1]))
-    with pytest.raises(ValidationError, match=r"in part 'pair': sensor\.reach"):
+    with pytest.raises(ValidationError, match=r"sensor\.of\.pair\.reach"):
         sensor.validate(local[1].replace(sensor=own))

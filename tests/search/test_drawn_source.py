@@ -103,8 +103,8 @@ def test_other_plumes_are_refused():
             {"start.low": (2.3, 3), "start.high": (2.7, 9)},
             "with a cell between",
         ),
-        (DrawnSource(Fixed()), {"start.of.heading": -1.0}, "in start.of: start.heading = -1.0"),
-        (DrawnSource(Fixed()), {"start.of.position": (16, 0)}, "start.position"),
+        (DrawnSource(Fixed()), {"start.of.heading": -1.0}, r"start\.of\.heading = -1.0"),
+        (DrawnSource(Fixed()), {"start.of.position": (16, 0)}, r"start\.of\.position"),
         # Only a source near the middle bars every cell.
         (
             DrawnSource(Uniform()),

@@ -233,7 +233,7 @@ def test_parts_are_named_once_and_say_which_refuses(numbers):
     params = numbers(ending)
     ending.validate(params)
     bad = {**params.ending, "disc": params.ending["disc"].replace(radius=np.float32(-1.0))}
-    with pytest.raises(ValidationError, match=r"in ending.disc: ending.radius = -1.0"):
+    with pytest.raises(ValidationError, match=r"ending\.disc\.radius = -1.0"):
         ending.validate(params.replace(ending=bad))
 
 

@@ -252,7 +252,7 @@ def test_a_sum_is_the_sum_of_its_parts_by_name(numbers):
     assert paid(reward, step_scene((2, 0), (1, 0), found=True), params) == 2.0
     assert paid(reward, step_scene((2, 0), (3, 0)), params) == -np.float32(0.01)
     bad = {**params.reward, "time": params.reward["time"].replace(penalty=np.float32(-1.0))}
-    with pytest.raises(ValidationError, match=r"in reward.time: reward.penalty = -1.0"):
+    with pytest.raises(ValidationError, match=r"reward\.time\.penalty = -1.0"):
         reward.validate(params.replace(reward=bad))
 
 

@@ -276,8 +276,7 @@ def test_a_stack_is_its_parts_end_to_end(look):
     ],
 )
 def test_bad_numbers_are_refused(sensor, path, value):
-    field = "sensor." + path.rpartition(".")[2]
-    with pytest.raises(ValidationError, match=rf"{field} = "):
+    with pytest.raises(ValidationError, match=rf"{path} = "):
         plumejax.make(
             "PlumeSearchLocal-v0", grid_size=(16, 12), sensor=sensor, overrides={path: value}
         )

@@ -82,12 +82,14 @@ def test_starts_keep_the_distance_that_is_asked_for(local):
 def test_starts_are_uniform_where_hardly_a_cell_is_allowed():
     free = np.zeros(GRID[::-1], bool)
     free[0, 0] = free[11, 15] = free[3, 9] = True
+    free[6, 8] = True  # that of the source, which is no start
     env, params = plumejax.make(
         "PlumeSearchLocal-v0",
         grid_size=GRID,
         arena=MaskedGrid(GRID),
         overrides={"arena.free": free, "ending.radius": 1.0},
     )
+    free[6, 8] = False
     drawn = counts(starts(env, jax.random.split(jax.random.key(3), 3000), params))
     assert not drawn[~free].any()
     assert abs(surprise(drawn[free])) < 3.7
