@@ -80,9 +80,16 @@ def test_a_named_task_passes_in_every_strict_mode(task_id, recorded_choices):
     if hasattr(env.plume, "warmup"):
         # Looking for NaN after each of a minute's steps would take an hour.
         env = replace(env, plume=replace(env.plume, warmup=20))
-    # Rank and dtype promotion are strict in every test.
+    # Rank and dtype promotion are strict in every test. `check_task` plays one episode in several
+    # ways, so with one key several times: here each key is used once.
     with jax.debug_key_reuse(True), jax.debug_nans(True), jax.checking_leaks():
-        testing.check_task(env, params, steps=3)
+        reset_key, *keys = jax.random.split(jax.random.key(7), 7)
+        _, state = jax.jit(env.reset)(reset_key, params)
+        step = jax.jit(env.step)
+        for action_key, key in zip(keys[:3], keys[3:], strict=True):
+            action = env.action_space(params).sample(action_key)
+            _, state, *_ = step(key, state, action, params)
+    testing.check_key_reuse(env, params, jax.random.key(8))
 
 
 def test_the_suite_passes_with_x64_on():
