@@ -20,6 +20,7 @@ from plumejax.search.own_motion import OwnVelocity
 from plumejax.search.sensors import LogConcentration, Position
 from plumejax.search.start_regions import UniformBox
 from plumejax.search.state import Params
+from plumejax.search.tasks import loop
 from plumejax.search.walking import Velocity
 
 FRAME = 0.5
@@ -90,17 +91,13 @@ def recorded_drone(
       ValidationError: data that are missing or do not fit; frames that are not there.
     """
     recording = read_filaments(data, source)
-    last = len(recording.offsets) - 2
-    pair = isinstance(frames, tuple | list) and [type(n) for n in frames] == [int, int]
-    fits = pair and 0 <= frames[0] <= frames[1] <= last
-    require(fits, "frames", frames, f"(first, last) with 0 <= first <= last <= {last}")
     arena = _room(recording)
     low, high = _corners(arena)
     sensor = Stack(
         (("odour", LogConcentration()), ("velocity", OwnVelocity(3)), ("place", Position(3)))
     )
     parts = {
-        "plume": played(recording, range(frames[0], frames[1] + 1)),
+        "plume": played(recording, loop(recording, frames)),
         "sensor": numbered(
             sensor,
             {

@@ -8,7 +8,7 @@ import numpy as np
 from plumejax.base import paths
 from plumejax.base.errors import require
 from plumejax.base.registry import Task, register
-from plumejax.plumes.filament_recordings import read_filaments
+from plumejax.plumes.filament_recordings import FilamentRecording, read_filaments
 from plumejax.plumes.gaussian import GaussianPlume
 from plumejax.plumes.recorded import RecordedPlume
 from plumejax.search.arena import MaskedGrid, OpenGrid
@@ -84,11 +84,7 @@ def recorded(
       ValidationError: data that are missing or do not fit; frames that are not there.
     """
     recording = read_filaments(data, source)
-    last = len(recording.offsets) - 2
-    pair = isinstance(frames, tuple | list) and [type(n) for n in frames] == [int, int]
-    fits = pair and 0 <= frames[0] <= frames[1] <= last
-    require(fits, "frames", frames, f"(first, last) with 0 <= first <= last <= {last}")
-    pictures = recording.slice(range(frames[0], frames[1] + 1))
+    pictures = recording.slice(loop(recording, frames))
     grid_size = recording.grid_size
     parts = {
         "plume": RecordedPlume(len(pictures), grid_size, unit="ppm"),
@@ -110,6 +106,15 @@ def recorded(
     # A component that was given may have other numbers than ours.
     known = paths.leaves(params)
     return env, paths.override(params, {k: v for k, v in numbers.items() if k in known})
+
+
+def loop(recording: FilamentRecording, frames: Any) -> range:
+    """The frames from the first to the last of `frames`, which have to be there."""
+    last = len(recording.offsets) - 2
+    pair = isinstance(frames, tuple | list) and [type(n) for n in frames] == [int, int]
+    fits = pair and 0 <= frames[0] <= frames[1] <= last
+    require(fits, "frames", frames, f"(first, last) with 0 <= first <= last <= {last}")
+    return range(frames[0], frames[1] + 1)
 
 
 def _grid(grid_size: Any) -> tuple[int, int]:
