@@ -120,9 +120,9 @@ def uniform_prior(grid_size: tuple[int, ...], place: jax.Array) -> jax.Array:
     return (elsewhere / jnp.sum(elsewhere)).reshape(grid_size)
 
 
-def entropy(belief: jax.Array) -> jax.Array:
-    """float[], bits, of float[*grid]; cells below 1e-10 count nothing."""
-    counts = belief > 1e-10
+def entropy(belief: jax.Array, cutoff: Any = 1e-10) -> jax.Array:
+    """float[], bits, of float[*grid]; cells below `cutoff` count nothing."""
+    counts = belief > cutoff
     return -jnp.sum(jnp.where(counts, belief * jnp.log2(jnp.where(counts, belief, 1.0)), 0.0))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from plumejax.base.errors import ValidationError, require
 from plumejax.policies import (
     animals,
+    bayesian,
     cast_and_surge,
     chemotaxis,
     reactive,
@@ -27,7 +28,7 @@ def policies() -> dict[str, Callable[..., Any]]:
     """Every policy by name, as `factory(env, params, **arguments)`; not `perfect`, which sees what
     no policy sees."""
     reacting = (reactive, chemotaxis, cast_and_surge, recoveries)
-    modules = (*reacting, animals, whiff_flies)
+    modules = (*reacting, animals, whiff_flies, bayesian)
     return {name: factory for module in modules for name, factory in module.POLICIES.items()}
 
 
