@@ -170,8 +170,8 @@ def space_aware_infotaxis(
     if cutoff > 0:
         return CutoffSpaceAwareInfotaxis(**shared, cutoff=told.cast(cutoff))
     rest = np.concatenate([_np_xlogx(told.table), told.table * told.distances()])
-    tables = {"hits": after_moves(told.table), "rest": after_moves(rest)}
-    return SpaceAwareInfotaxis(**shared, **{name: told.cast(x) for name, x in tables.items()})
+    tables = {"hits": told.cast(after_moves(told.table)), "rest": told.cast(after_moves(rest))}
+    return SpaceAwareInfotaxis(**(shared | tables))
 
 
 @_factory
