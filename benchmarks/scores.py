@@ -52,7 +52,11 @@ def main(
       data: path of a recording, for tasks that play one.
       out: JSON to write.
     """
-    tasks = {id: t for id, t in plumejax.registered_tasks().items() if not t.twin_of}
+    tasks = {
+        id: t
+        for id, t in plumejax.registered_tasks().items()
+        if not t.twin_of and t.family == "search"
+    }
     unknown = [id for id in ids if id not in tasks]
     if unknown:
         sys.exit(f"{', '.join(unknown)}: no tasks, or twins, which have the scores of their base")

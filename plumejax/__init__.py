@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from plumejax.adapters.gymnasium_ids import register_all as _register_all
+from plumejax.arms import named_tasks as _named_arm_tasks  # noqa: F401  (registers its ids)
 from plumejax.base.registry import Task, make, registered_tasks
 from plumejax.base.registry import register as _register
-from plumejax.search import encounter_tasks as _encounter_tasks  # noqa: F401  (registers its ids)
+from plumejax.search import encounter_tasks as _encounter_tasks  # noqa: F401
 from plumejax.search import finite_memory_tasks as _finite_memory_tasks  # noqa: F401
 from plumejax.search import fly_tasks as _fly_tasks  # noqa: F401
 from plumejax.search import intermittent_tasks as _intermittent_tasks  # noqa: F401

@@ -63,6 +63,11 @@ class Environment(abc.ABC):
     def name(self) -> str:
         return type(self).__name__
 
+    @property
+    def num_agents(self) -> int | None:
+        """A, with which actions, observations and rewards lead; None if there is no such axis."""
+        return None
+
     @abc.abstractmethod
     def default_params(self) -> Any:
         """The params that the parts of this environment propose."""

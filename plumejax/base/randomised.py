@@ -240,6 +240,10 @@ class Randomised(Environment):
             raise AttributeError(name)
         return getattr(self.env, name)
 
+    @property
+    def num_agents(self) -> int | None:
+        return self.env.num_agents
+
     def default_params(self) -> Any:
         """What `env` proposes, which draws nothing."""
         return self.env.default_params()

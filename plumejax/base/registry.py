@@ -21,6 +21,7 @@ class Task:
       source: the paper or program that the task is from.
       difficulty: "easy", "medium" or "hard".
       twin_of: of a fully observed twin, the id of the task that it is the twin of.
+      family: the package that the task is from, "search" or "arms": which adapters run it.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Task:
     source: str = ""
     difficulty: str = ""
     twin_of: str = ""
+    family: str = "search"
 
 
 # The one module-level mutable: ids, which no result depends on.

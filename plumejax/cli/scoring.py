@@ -10,6 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from plumejax.arms.controllers import scripted
+from plumejax.arms.environment import TwoArm
 from plumejax.base.files import write_whole
 from plumejax.evaluation.episodes import stream, trace
 from plumejax.evaluation.statistics import Summary, summarise
@@ -20,13 +22,13 @@ from plumejax.viewing.scenery import canvas, concentration_field
 
 
 def score(env: Any, params: Any, agent: Any, seed: int, episodes: int) -> dict[str, Summary]:
-    """The agent, a random and a gradient-following policy on the same fresh starts."""
-    policies = {
-        "trained": agent,
-        "random": Random(env.action_space(params)),
-        "gradient following": gradient_follower(env, params),
-    }
-    key, radius = evaluation_key(seed), float(getattr(params.ending, "radius", 0.0))
+    """The agent beside others, one of them random, on the same fresh starts."""
+    policies = {"trained": agent, "random": Random(env.action_space(params))}
+    if isinstance(env, TwoArm):
+        policies["scripted"] = scripted(env, params)
+    else:
+        policies["gradient following"] = gradient_follower(env, params)
+    key, radius = evaluation_key(seed), _radius(params) or 0.0
     return {
         name: summarise(stream(env, policy, key, params, episodes), radius)
         for name, policy in policies.items()
@@ -37,8 +39,8 @@ def score(env: Any, params: Any, agent: Any, seed: int, episodes: int) -> dict[s
 def table(scores: dict[str, Summary], task: str, params: Any) -> Table:
     """The scores as a table; the caption states radius and time limit."""
     limit = int(params.max_steps)
-    radius = getattr(params.ending, "radius", None)
-    within = "" if radius is None else f"within {float(radius):g} cells, "
+    radius = _radius(params)
+    within = "" if radius is None else f"within {radius:g} cells, "
     episodes = next(iter(scores.values())).episodes
     shown = Table(
         title=f"{task}: {episodes} fresh episodes",
@@ -69,13 +71,12 @@ def write_scores(
 ) -> None:
     """Write the scores, and what they are of, to `path` as JSON."""
     rows = {name: without_nan(asdict(summary)) for name, summary in scores.items()}
-    radius = getattr(params.ending, "radius", None)
     report = {
         "task": task,
         "data": data,
         "seed": seed,
         "max_steps": int(params.max_steps),
-        "radius_cells": None if radius is None else float(radius),
+        "radius_cells": _radius(params),
         "scores": rows,
     }
     write_whole(path, json.dumps(report, indent=2) + "\n")
@@ -89,16 +90,23 @@ def without_nan(row: dict[str, Any]) -> dict[str, Any]:
 def draw(
     path: Path, env: Any, params: Any, agent: Any, task: str, seed: int, episodes: int = 16
 ) -> None:
-    """Draw some of the scored episodes over the plume of the first into the PNG `path`."""
+    """Draw some of the scored episodes, over the plume of the first if there is one, into the PNG
+    `path`."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    from plumejax.viewing.plots import trajectories
+    from plumejax.viewing.plots import arm_paths, trajectories
 
     key = evaluation_key(seed)
     outcomes, states = trace(env, agent, key, params, episodes, int(params.max_steps))
+    if isinstance(env, TwoArm):
+        figure, axes = pyplot.subplots(1, 2, figsize=(11, 5), layout="constrained")
+        arm_paths(axes, states, outcomes.steps, outcomes.found, params)
+        figure.suptitle(f"{task}: {episodes} episodes of the trained agent")
+        _save(figure, path)
+        return
     first = jax.tree.map(lambda x: x[0, 0], states)
     where = canvas(env.arena, params)
     figure, axes = pyplot.subplots(figsize=(7.5, 7.5), layout="constrained")
@@ -118,10 +126,22 @@ def draw(
     axes.set_title(
         f"{task}: {episodes} episodes of the trained agent\n(concentration: first episode's start)"
     )
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    from matplotlib import pyplot
+
     beside = path.with_name(f".{path.name}.part")
     figure.savefig(beside, dpi=120, format="png")
     pyplot.close(figure)
     beside.replace(path)
+
+
+def _radius(params: Any) -> float | None:
+    """That within which the source is found; None if there is none."""
+    radius = getattr(getattr(params, "ending", None), "radius", None)
+    return None if radius is None else float(radius)
 
 
 def report(

@@ -27,6 +27,7 @@ from plumejax.learning.runs import (
     CONFIG,
     METRICS,
     RunConfig,
+    acting,
     fitting_shapes,
     make_task,
     make_training,
@@ -172,7 +173,7 @@ def _run(console: Console, directory: Path, config: RunConfig) -> int:
         )
         return 130
     env, task_params = make_task(config)
-    agent = algorithm.agent(training)
+    agent = acting(algorithm.agent(training), env)
     report(console, directory, env, task_params, agent, config.task, config.seed, 1000, config.data)
     names = ", ".join(sorted(p.name for p in directory.iterdir() if p.name != CONFIG))
     console.print(f"{directory}: {CONFIG}, {names}", highlight=False, soft_wrap=True)

@@ -202,7 +202,9 @@ def _view(table: _Lane) -> Outcomes:
     over = state.lifecycle == lifecycle.Lifecycle.TERMINATED
     found = getattr(state, "found", over)
     failed, plume = over & ~found, _realisation(getattr(state, "plume", None))
-    return Outcomes(found, failed, state.step_count, state.total_reward, plume, table.track)
+    # That of several agents is the sum of theirs.
+    reward = state.total_reward.reshape(len(found), -1).sum(axis=1)
+    return Outcomes(found, failed, state.step_count, reward, plume, table.track)
 
 
 def _realisation(plume: Any) -> Any:

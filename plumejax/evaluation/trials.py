@@ -75,8 +75,9 @@ def make_task(trial: Trial) -> tuple[Any, Any]:
       ValidationError: no such task, a bad number, or one of the plume of a bank.
     """
     env, params = registry.make(trial.task, overrides=trial.overrides, **trial.static)
-    if not trial.plumes or not getattr(env.plume, "random_step", True):
+    if not trial.plumes or not getattr(getattr(env, "plume", None), "random_step", True):
         return env, params
+    require(hasattr(env, "plume"), "plumes", trial.plumes, "0 in a task without a plume")
     limit = int(params.max_steps)
     frames = limit + max(limit // 4, 50)
     key = jax.random.fold_in(evaluation_key(trial.seed), 1)
@@ -164,9 +165,9 @@ def subject(trial: Trial, env: Any, params: Any) -> Subject:
         overrides=_as_json({**trial.overrides, **trial.static}),
         seed=trial.seed,
         episodes=trial.episodes,
-        plumes=trial.plumes if isinstance(env.plume, Bank) else 0,
+        plumes=trial.plumes if isinstance(getattr(env, "plume", None), Bank) else 0,
         max_steps=int(params.max_steps),
-        radius=float(getattr(params.ending, "radius", 0.0)),
+        radius=float(getattr(getattr(params, "ending", None), "radius", 0.0)),
     )
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
+from plumejax.base.agents import PerAgent, of_one
 from plumejax.base.batch import Batch
 from plumejax.base.errors import require
 from plumejax.base.rollout import Totals, Transition, ended_episodes
@@ -28,7 +29,7 @@ class Shapes:
     """What fixes the shapes of a training: static.
 
     Attributes:
-      num_envs: lanes stepped side by side.
+      num_envs: lanes stepped side by side; every agent of an episode is one.
       num_steps: steps of each lane an update.
       num_minibatches: parts that the lanes are split into for a gradient step; divides `num_envs`.
       num_epochs: passes over the data of an update.
@@ -139,13 +140,13 @@ class PPO:
     """PPO on one task: static, so that its functions compile once. See `ppo` to make one.
 
     Attributes:
-      batch: the lanes.
+      batch: the lanes, a `Batch`, or a `PerAgent` where several agents share the policy.
       shapes: what fixes the shapes.
       encoder: from observations to network inputs.
       network: the actor-critic.
     """
 
-    batch: Batch
+    batch: Batch | PerAgent
     shapes: Shapes
     encoder: Encoder
     network: Network
@@ -179,7 +180,7 @@ class PPO:
         return training, Metrics(totals, *losses)
 
     def agent(self, training: Training) -> Agent:
-        """The policy as it stands."""
+        """The policy as it stands, of one agent."""
         return Agent(self.encoder, self.network, training.parameters, training.moments)
 
     def _lanes(self, tree: Any) -> Any:
@@ -314,16 +315,28 @@ class PPO:
 def ppo(env: Any, params: Any, shapes: Shapes | None = None) -> PPO:
     """PPO on a task, whose spaces under `params` (concrete) fix the network.
 
+    Where a task has several agents they share it, and each is a lane.
+
     Raises:
       ValidationError: an action space that cannot be learned.
     """
     shapes = shapes or Shapes()
+    agents = env.num_agents
+    seen, acts = env.observation_space(params), env.action_space(params)
     stack = shapes.stack if shapes.memory == "stack" else 1
-    encoder = encoder_for(env.observation_space(params), env.action_space(params), stack)
+    if agents:
+        seen, acts = of_one(seen), of_one(acts)
+    encoder = encoder_for(seen, acts, stack)
     kind: Any = FeedForward if shapes.memory == "stack" else Recurrent
     size = {} if shapes.memory == "stack" else {"size": shapes.gru}
     network = kind(encoder.actions, encoder.discrete, shapes.hidden, **size)
-    return PPO(Batch(env, shapes.num_envs), shapes, encoder, network)
+    if not agents:
+        return PPO(Batch(env, shapes.num_envs), shapes, encoder, network)
+    require(
+        shapes.num_envs % agents == 0, "num_envs", shapes.num_envs, f"a multiple of {agents} agents"
+    )
+    lanes = PerAgent(Batch(env, shapes.num_envs // agents), agents)
+    return PPO(lanes, shapes, encoder, network)
 
 
 def train(

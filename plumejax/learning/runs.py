@@ -1,19 +1,22 @@
 """learning/runs: a training on disk: what it is a function of, its files, its agent."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import jax
 
+from plumejax.arms import named_tasks as arms
+from plumejax.base.agents import Shared
 from plumejax.base.errors import ValidationError, require
 from plumejax.base.files import write_whole
 from plumejax.base.registry import find, make
 from plumejax.learning.agent import Agent
 from plumejax.learning.checkpoints import require_same, restore, versions
 from plumejax.learning.ppo import PPO, Hyperparameters, Shapes, ppo
-from plumejax.search.rewards import with_progress_reward
+from plumejax.search import rewards
 
 CONFIG, METRICS, EVALUATION = "config.json", "metrics.jsonl", "evaluation.json"
 CHECKPOINTS, PICTURE = "checkpoints", "trajectories.png"
@@ -82,13 +85,20 @@ def make_task(config: RunConfig) -> tuple[Any, Any]:
     return make(config.task, overrides=config.settings, **static)
 
 
+PAID_FOR_PROGRESS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
+    "search": rewards.with_progress_reward,
+    "arms": arms.with_progress_reward,
+}
+"""What agents learn on, by the family of the task."""
+
+
 def make_training(config: RunConfig) -> tuple[PPO, Any]:
     """`(algorithm, params)` that the run trains with: the task, paid for progress."""
-    env, params = with_progress_reward(*make_task(config))
+    env, params = PAID_FOR_PROGRESS[find(config.task).family](*make_task(config))
     return ppo(env, params, config.shapes), params
 
 
-def load_agent(run: str | Path, data: str | Path | None = None) -> tuple[Agent, Any, Any]:
+def load_agent(run: str | Path, data: str | Path | None = None) -> tuple[Any, Any, Any]:
     """`(agent, env, params)`: the newest policy of a run directory, and its task as defined.
 
     Args:
@@ -107,7 +117,13 @@ def load_agent(run: str | Path, data: str | Path | None = None) -> tuple[Agent, 
     training, saved = restore(directory / CHECKPOINTS, like, config.task)
     if data is None:
         require_same(saved, training_params)
-    return algorithm.agent(training), *make_task(config)
+    env, params = make_task(config)
+    return acting(algorithm.agent(training), env), env, params
+
+
+def acting(agent: Agent, env: Any) -> Any:
+    """The policy that acts for all agents of `env`: each by `agent`, if there are several."""
+    return agent if env.num_agents is None else Shared(agent, env.num_agents)
 
 
 def read_metrics(directory: Path, updates: int) -> list[str]:

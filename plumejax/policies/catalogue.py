@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from plumejax.arms import controllers
 from plumejax.base.errors import ValidationError, require
 from plumejax.policies import (
     animals,
@@ -20,6 +21,9 @@ from plumejax.search.truth import told
 Prepared = tuple[Any, Any, Any]
 """`(env, params, policy)`: the task as the policy observes it."""
 
+ANYWHERE = ("random",)
+"""Names of the policies that act in every task, odour or not."""
+
 PERFECT = "perfect"
 """The name of the agent that is told everything, and need not search."""
 
@@ -28,7 +32,7 @@ def policies() -> dict[str, Callable[..., Any]]:
     """Every policy by name, as `factory(env, params, **arguments)`; not `perfect`, which sees what
     no policy sees."""
     reacting = (reactive, chemotaxis, cast_and_surge, recoveries)
-    modules = (*reacting, animals, whiff_flies, bayesian)
+    modules = (*reacting, animals, whiff_flies, bayesian, controllers)
     return {name: factory for module in modules for name, factory in module.POLICIES.items()}
 
 
@@ -50,10 +54,15 @@ def prepare(name: str, env: Any, params: Any, **arguments: Any) -> Prepared:
       ValidationError: no such policy, one that does not fit the task, or no such argument.
     """
     if name == PERFECT:
+        require(not hasattr(env, "task"), "policy", name, f"left to searches: {env.name} is none")
         env, params = told(env, params)
         return env, params, _made(name, greedy, env, params, arguments)
     known = policies()
     require(name in known, "policy", name, f"one of {', '.join([PERFECT, *known])}")
+    searches = name not in ANYWHERE and name not in controllers.POLICIES
+    others = ", ".join((*ANYWHERE, *controllers.POLICIES))
+    good = not (searches and hasattr(env, "task"))
+    require(good, "policy", name, f"{others}: {env.name} has no odour")
     return env, params, _made(name, known[name], env, params, arguments)
 
 

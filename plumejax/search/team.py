@@ -1,6 +1,6 @@
 """search/team: Team, several agents in one search, and what they see of one another."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from plumejax.base.agents import stacked
 from plumejax.base.environment import Environment
-from plumejax.base.errors import ValidationError, require
-from plumejax.base.spaces import Box, Dict, Discrete, MultiDiscrete
+from plumejax.base.errors import require
+from plumejax.base.spaces import Box
 from plumejax.search.environment import PlumeSearch, distance_to_source
 from plumejax.search.headings import direction
 from plumejax.search.state import Agent, Params, Scene, SearchState
@@ -144,20 +145,6 @@ class Team(Environment):
             start=_Starts(one.start, n),
             arena=one.arena,
         )
-
-
-def stacked(space: Any, n: int) -> Any:
-    """The space of n members of `space`, whose leaves lead with n.
-
-    Raises `ValidationError` for a space that is no `Box`, `Discrete`, or `Dict` of them.
-    """
-    if isinstance(space, Discrete):
-        return MultiDiscrete((space.n,) * n)
-    if isinstance(space, Box):
-        return replace(space, shape=(n, *space.shape))
-    if isinstance(space, Dict):
-        return Dict({name: stacked(each, n) for name, each in space.spaces.items()})
-    raise ValidationError(f"{space!r} cannot be stacked: it must be a Box, a Discrete or a Dict")
 
 
 class NeighboursParams(struct.PyTreeNode):

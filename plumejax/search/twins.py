@@ -71,4 +71,5 @@ def shown_the_way(env: PlumeSearch, params: Params) -> tuple[PlumeSearch, Params
 
 # Imported after every module of tasks.
 for _task in registered_tasks().values():
-    register(fully_observed(_task))
+    if _task.family == "search":
+        register(fully_observed(_task))

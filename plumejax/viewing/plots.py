@@ -105,3 +105,39 @@ def arrival_curves(axes: Axes, laws: Any, horizon: int) -> Axes:
     axes.set(xscale="log", xlim=(1, horizon), ylim=(0, 1), xlabel="steps", ylabel="share arrived")
     axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return axes
+
+
+ARM_COLOURS = ("#0072B2", "#E69F00")
+
+
+def arm_paths(axes: Any, states: Any, lengths: Any, found: Any, params: Any) -> Any:
+    """Paths of two arms and their objects in some episodes, from above and from the front.
+
+    Args:
+      axes: two of them.
+      states: of `arms/state`, leaves lead with [T, n].
+      lengths: int[n], steps of each episode.
+      found: bool[n], the task was done.
+      params: of the task.
+    """
+    arms, objects = np.asarray(states.arm_position), np.asarray(states.object_position)
+    there = np.any(objects != 0, axis=(0, 1, 3))
+    low, high = np.asarray(params.workspace_low), np.asarray(params.workspace_high)
+    for view, across, name in zip(axes, (1, 2), ("y, m (from above)", "z, m"), strict=True):
+        for i, steps in enumerate(np.asarray(lengths)):
+            style = "-" if found[i] else ":"
+            for a, colour in enumerate(ARM_COLOURS):
+                way = arms[: steps + 1, i, a]
+                view.plot(way[:, 0], way[:, across], style, color=colour, lw=1, alpha=0.6)
+            for o in np.flatnonzero(there):
+                way = objects[: steps + 1, i, o]
+                view.plot(way[:, 0], way[:, across], style, color="#009E73", lw=1, alpha=0.6)
+                view.plot(way[-1, 0], way[-1, across], "s", color="#009E73", ms=4)
+        view.set(xlim=(low[0], high[0]), ylim=(low[across], high[across]), xlabel="x, m")
+        view.set_ylabel(name)
+        view.set_aspect("equal")
+    for label, colour in zip(("arm 0", "arm 1", "objects"), (*ARM_COLOURS, "#009E73"), strict=True):
+        axes[0].plot([], [], color=colour, label=label)
+    axes[0].plot([], [], ":", color="grey", label="not done")
+    axes[0].legend(loc="lower right", fontsize=8)
+    return axes

@@ -15,7 +15,11 @@ from plumejax.plumes.catalogue import make as make_plume
 from plumejax.plumes.encounters import hit_probabilities, isotropic_rate
 from plumejax.testing import check_task
 
-IDS = [name for name, task in plumejax.registered_tasks().items() if not task.needs]
+IDS = [
+    name
+    for name, task in plumejax.registered_tasks().items()
+    if task.family == "search" and not task.needs
+]
 LANES, STEPS = 3, 12
 
 

@@ -12,6 +12,7 @@ import pytest
 from plumejax.adapters.gymnax import to_gymnax
 from plumejax.adapters.spaces import to_gymnasium
 from plumejax.base import paths, spaces
+from plumejax.base.agents import stacked
 from plumejax.base.batch import Batch
 from plumejax.base.errors import ValidationError
 from plumejax.base.randomised import Uniform, randomised
@@ -24,7 +25,7 @@ from plumejax.search.rewards import Progress
 from plumejax.search.sensors import FullField, LocalConcentration
 from plumejax.search.state import Agent, Scene
 from plumejax.search.tasks import plume_search, plume_search_local
-from plumejax.search.team import Neighbours, Team, follow, stacked
+from plumejax.search.team import Neighbours, Team, follow
 from plumejax.testing import check_task
 
 GRID = (16, 12)
@@ -314,8 +315,6 @@ def test_spaces_lead_with_the_number_of_agents(three):
     full = stacked(FullField(GRID).space(params), 3)
     assert full.spaces["agent_position"].shape == (3, 2)
     assert full.contains(full.sample(KEY))
-    with pytest.raises(ValidationError, match="cannot be stacked"):
-        stacked(object(), 2)
 
 
 def test_multi_discrete_holds_its_members_in_every_library():

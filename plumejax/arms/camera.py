@@ -1,0 +1,37 @@
+"""arms/camera: a small picture of the two arms and their objects from above, pure."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from plumejax.arms.state import ARMS, ArmsParams, ArmsState
+
+SIZE = 48
+
+COLOURS = np.asarray([[0, 180, 255], [255, 120, 0], [120, 255, 120], [120, 255, 120]], np.uint8)
+"""Of the arms and the objects, in the order in which they are painted."""
+
+
+def picture(state: ArmsState, exists: Any, params: ArmsParams) -> jax.Array:
+    """uint8[48, 48, 3]: black, with a square of 3 x 3 pixels for each arm, then each object.
+
+    x goes right and y goes down: row 0 is the lowest y. Neither height nor goals are shown.
+
+    Args:
+      exists: bool[2], which slots hold an object.
+    """
+    places = jnp.concatenate([state.arm_position, state.object_position])[:, :2]
+    low, high = params.workspace_low[:2], params.workspace_high[:2]
+    # A hair less than 1, so that the farthest edge is pixel 46 in either precision.
+    part = (places - low[None]) / (high - low)[None] * (1 - 1e-6)
+    pixels = jnp.clip(part * (SIZE - 1), 0, SIZE - 1).astype(jnp.int32)
+    shown = jnp.concatenate([jnp.ones(ARMS, bool), exists])
+    line = jnp.arange(SIZE, dtype=jnp.int32)
+    near = jnp.abs(line[None, None] - pixels[:, :, None]) <= 1
+    image = jnp.zeros((SIZE, SIZE, 3), jnp.uint8)
+    for columns, rows, colour, there in zip(near[:, 0], near[:, 1], COLOURS, shown, strict=True):
+        inside = (rows & there)[:, None] & columns[None]
+        image = jnp.where(inside[..., None], colour[None, None], image)
+    return image
