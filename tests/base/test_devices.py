@@ -9,6 +9,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 LIMIT = 240
 """Seconds that the processes get, on a busy machine too."""
 
@@ -52,12 +54,10 @@ def finish(running):
             return codes
         time.sleep(0.1)
     return [process.poll() for process in running]
-
-
+@pytest.mark.slow
 def test_a_batch_over_eight_devices_is_the_batch_on_one():
     run(partial(start, 8))
-
-
+@pytest.mark.slow
 def test_a_batch_over_two_processes_is_the_batch_on_one():
     cluster = {"COORDINATOR": f"127.0.0.1:{free_port()}"}
     run(*[partial(start, 2, PROCESS=str(i), **cluster) for i in range(2)])
