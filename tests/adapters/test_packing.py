@@ -180,6 +180,8 @@ for task in ("PlumeSearch-v0", "PlumeSearchLocal-v0"):
         for _ in range(3):
             assert lanes.step(np.zeros(3, int))[0] in lanes.observation_space
 """
+
+
 @pytest.mark.slow
 def test_it_works_with_x64_on():
     environ = {**os.environ, "JAX_ENABLE_X64": "1"}

@@ -54,9 +54,13 @@ def finish(running):
             return codes
         time.sleep(0.1)
     return [process.poll() for process in running]
+
+
 @pytest.mark.slow
 def test_a_batch_over_eight_devices_is_the_batch_on_one():
     run(partial(start, 8))
+
+
 @pytest.mark.slow
 def test_a_batch_over_two_processes_is_the_batch_on_one():
     cluster = {"COORDINATOR": f"127.0.0.1:{free_port()}"}

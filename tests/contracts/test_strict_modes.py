@@ -92,6 +92,7 @@ def test_a_named_task_passes_in_every_strict_mode(task_id, recorded_choices):
     testing.check_key_reuse(env, params, jax.random.key(8))
 
 
+@pytest.mark.slow
 def test_the_suite_passes_with_x64_on():
     script = """
 import jax, jax.numpy as jnp

@@ -32,6 +32,7 @@ def tiny(request, local):
     return algorithm, params, begin, jax.jit(algorithm._collect)
 
 
+@pytest.mark.slow
 def test_a_training_is_a_pure_function_that_vmaps_over_seeds_and_rates(local):
     env, params = with_progress_reward(*local)
     algorithm = ppo(env, params, TINY)
