@@ -42,6 +42,14 @@ class Limit(NamedTuple):
     target: float
 
 
+class Rate(NamedTuple):
+    """The steps a CPU-second of the row `of` are at least `target`."""
+
+    label: str
+    of: str
+    target: float
+
+
 class Verdict(NamedTuple):
     """What was asked and what was reached; None if it was not measured."""
 
@@ -69,6 +77,10 @@ LIMITS = (
     Limit("seconds to import, beyond jax", "import", 1.5),
     Limit("seconds of the first compilation", "first", 3.0),
 )
+RATES = (
+    Rate("infotaxis a CPU-second, 19 x 19 cells", "infotaxis/19x19", 100_000),
+    Rate("infotaxis a CPU-second, 81 x 41 cells in wind", "infotaxis/81x41", 10_000),
+)
 
 
 def verdicts(rows: Sequence[Row]) -> list[Verdict]:
@@ -85,6 +97,9 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
     for limit in LIMITS:
         seconds = by_key[limit.of].seconds if limit.of in by_key else None
         found.append(Verdict(limit.label, "<", limit.target, seconds.median if seconds else None))
+    for rate in RATES:
+        cpu = by_key[rate.of].cpu if rate.of in by_key else None
+        found.append(Verdict(rate.label, ">=", rate.target, cpu.median if cpu else None))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from benchmarks import ours, peers, trainers
+from benchmarks import ours, peers, policies, trainers
 from benchmarks.measure import Case
 
 BATCHES = (1, 64, 1024, 4096, 16384)
@@ -28,13 +28,14 @@ def whole() -> list[Round]:
         Round([ours.local_by_cells(side) for side in SIDES], 5, 0.3),
         Round([ours.full_by_cells(side) for side in SIDES], 5, 0.3),
         Round([ours.recorded_by_filaments(n) for n in FILAMENTS], 5, 0.3),
+        *(Round([case], 5, 0.3) for case in policies.cases()),
     ]
     return rounds
 
 
 def quick() -> list[Round]:
     """What the targets compare but for training, in less than a minute on two cores."""
-    return [Round(_compared(), 3, 0.15)]
+    return [Round(_compared(), 3, 0.15), Round(policies.promised(), 3, 0.15)]
 
 
 def _compared() -> list[Case]:

@@ -111,8 +111,8 @@ class Model(struct.PyTreeNode):
 
     def centred(self, belief: jax.Array, position: jax.Array) -> jax.Array:
         """float[*spans]: `belief` by displacement, `position` in the middle."""
-        padded = jnp.pad(belief, [(n - 1, n - 1) for n in self.grid_size])
-        return jax.lax.dynamic_slice(padded, tuple(position), self.spans)
+        empty = jnp.zeros(self.spans, belief.dtype)
+        return jax.lax.dynamic_update_slice(empty, belief, self._corner(position))
 
     def expected(self, belief: jax.Array, position: jax.Array, kernel: jax.Array) -> jax.Array:
         """float[M, C]: the sums over cells of `belief` times each column of `kernel`

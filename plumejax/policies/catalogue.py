@@ -11,6 +11,7 @@ from plumejax.policies import (
     bayesian,
     cast_and_surge,
     chemotaxis,
+    particles,
     reactive,
     recoveries,
     whiff_flies,
@@ -32,7 +33,7 @@ def policies() -> dict[str, Callable[..., Any]]:
     """Every policy by name, as `factory(env, params, **arguments)`; not `perfect`, which sees what
     no policy sees."""
     reacting = (reactive, chemotaxis, cast_and_surge, recoveries)
-    modules = (*reacting, animals, whiff_flies, bayesian, controllers)
+    modules = (*reacting, animals, whiff_flies, bayesian, particles, controllers)
     return {name: factory for module in modules for name, factory in module.POLICIES.items()}
 
 

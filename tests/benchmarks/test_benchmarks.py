@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).parents[2]))  # benchmarks/ is not part of th
 
 from rich.console import Console
 
-from benchmarks import ours, peers, plots, report, rounds
+from benchmarks import ours, peers, plots, policies, report, rounds
 from benchmarks.measure import Case, Prepared, Row, Spread, loop, measure_round
 
 
@@ -70,7 +70,7 @@ def _row(key, rate):
 def test_targets_are_ratios_of_medians():
     rows = [_row("local/4096", 60.0), _row("cartpole/4096", 10.0), _row("bare/4096", 200.0)]
     found = {v.label: v for v in report.verdicts(rows)}
-    assert len(found) == len(report.RATIOS) + len(report.LIMITS)
+    assert len(found) == len(report.RATIOS) + len(report.LIMITS) + len(report.RATES)
     reached = [found[ratio.label] for ratio in report.RATIOS]
     assert [v.reached for v in reached[:3]] == [6.0, 0.3, None]
     assert [v.met for v in reached[:3]] == [True, False, None]
@@ -82,8 +82,16 @@ def test_every_ratio_is_measured_within_one_round():
         keys = [{case.key for case in r.cases} for r in chosen]
         for ratio in ratios:
             assert any({ratio.of, ratio.to} <= some for some in keys), ratio
+        assert {rate.of for rate in report.RATES} <= set().union(*keys)
     every = [case.key for r in rounds.whole() for case in r.cases]
     assert len(every) == len(set(every))
+
+
+def test_rates_are_a_cpu_second_of_a_policy():
+    rows = [_row("infotaxis/19x19", 90_000.0), _row("infotaxis/81x41", 20_000.0)]
+    found = [v for v in report.verdicts(rows) if v.reached is not None]
+    assert [v.met for v in found] == [False, True]
+    assert policies.prepare("infotaxis", "Olfactory-Isotropic-1D-v0", 3).once() == 60
 
 
 def test_json_holds_all_that_the_plots_need(tmp_path):

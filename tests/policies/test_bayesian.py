@@ -14,7 +14,7 @@ from scipy.stats import poisson
 
 import plumejax
 from plumejax.base.errors import ValidationError
-from plumejax.evaluation.episodes import play
+from plumejax.evaluation.episodes import stream
 from plumejax.plumes.encounters import EncounterPlume, Windy, cosh
 from plumejax.policies.bayesian import POLICIES
 from plumejax.policies.searchers import Searcher
@@ -373,6 +373,7 @@ def test_targets(plane):
     assert step(near, far, seen) == 3
 
 
+@pytest.mark.slow
 def test_thompson_draws_from_the_belief_and_persists(plane):
     policy = POLICIES["thompson"](*plane, persistence=3)
     keys = jax.random.split(KEY, 1000)
@@ -453,7 +454,7 @@ def test_what_does_not_fit_is_refused(plane):
 def test_mean_arrival_times_are_the_published_ones(task):
     mean, error = GOLDEN["arrival"][task]
     env, params = plumejax.make(task)
-    outcomes = play(env, POLICIES["infotaxis"](env, params), KEY, params, 20_000)
+    outcomes = stream(env, POLICIES["infotaxis"](env, params), KEY, params, 20_000)
     steps = outcomes.steps[outcomes.found]
     own = steps.std() / np.sqrt(len(steps))
     assert outcomes.found.mean() > 0.99
