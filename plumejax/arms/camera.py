@@ -26,12 +26,23 @@ def picture(state: ArmsState, exists: Any, params: ArmsParams) -> jax.Array:
     low, high = params.workspace_low[:2], params.workspace_high[:2]
     # A hair less than 1, so that the farthest edge is pixel 46 in either precision.
     part = (places - low[None]) / (high - low)[None] * (1 - 1e-6)
-    pixels = jnp.clip(part * (SIZE - 1), 0, SIZE - 1).astype(jnp.int32)
+    pixels = jnp.clip(part * (SIZE - 1), 0, SIZE - 1).astype(jnp.uint8)
     shown = jnp.concatenate([jnp.ones(ARMS, bool), exists])
-    line = jnp.arange(SIZE, dtype=jnp.int32)
-    near = jnp.abs(line[None, None] - pixels[:, :, None]) <= 1
-    image = jnp.zeros((SIZE, SIZE, 3), jnp.uint8)
-    for columns, rows, colour, there in zip(near[:, 0], near[:, 1], COLOURS, shown, strict=True):
-        inside = (rows & there)[:, None] & columns[None]
-        image = jnp.where(inside[..., None], colour[None, None], image)
-    return image
+    # Bytes with all bits set or none, a row of pixels as one line: wide instructions paint.
+    line = np.arange(SIZE, dtype=np.uint8)
+    image = jnp.zeros((SIZE, 3 * SIZE), jnp.uint8)
+    for (x, y), colour, there in zip(pixels, COLOURS, shown, strict=True):
+        rows = _bits(_near(line, y) & there)
+        inside = rows[:, None] & _bits(_near(np.repeat(line, 3), x))[None]
+        image = (image & ~inside) | (inside & np.tile(colour, SIZE)[None])
+    return image.reshape(SIZE, SIZE, 3)
+
+
+def _near(line: np.ndarray, place: jax.Array) -> jax.Array:
+    """bool[n]: where a line of uint8 is `place` or next to it; what is less than 0 is large."""
+    return line + np.uint8(1) - place <= 2
+
+
+def _bits(where: jax.Array) -> jax.Array:
+    """uint8[n]: all bits set, or none."""
+    return jnp.where(where, jnp.uint8(255), jnp.uint8(0))
