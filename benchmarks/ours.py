@@ -65,6 +65,28 @@ def arithmetic(lanes: int) -> Case:
     return Case(f"bare/{lanes}", label, lanes, prepare, f"{LOCAL}, bare arithmetic")
 
 
+def two_arm(view: str, lanes: int) -> Case:
+    """Of the cube's task; a step draws its actions."""
+    seen = {"flat": "one array seen", "pictures": "a picture seen"}[view]
+    label = f"TwoArm-Lift-v0 ({seen}): {STEP}"
+    return Case(f"two-arm-{view}/{lanes}", label, lanes, partial(_two_arm, view, lanes))
+
+
+def _two_arm(view: str, lanes: int) -> Prepared:
+    env, params = plumejax.make("TwoArm-Lift-v0", view=view)
+    batch = Batch(env, lanes, final_observation=False)
+    space = env.action_space(params)
+    low, high = np.asarray(space.low), np.asarray(space.high)
+
+    def step(key: jax.Array, state: Any, params: Any) -> Any:
+        act, key = jax.random.split(key)
+        action = jax.random.uniform(act, (lanes, *space.shape), low.dtype, low, high)
+        return batch.step(key, state, action, params)[1]
+
+    state = start(batch.reset, jax.random.key(0), params)[1]
+    return loop(step, state, lanes, steps_of(lanes, 2**18 if view == "flat" else 2**14), params)
+
+
 def _batch(make: Any, lanes: int, budget: int, draw: Any = random_actions) -> Prepared:
     """A task in `Batch` under random actions; the state holds the observation, so it is made."""
     env, params = make()

@@ -80,6 +80,8 @@ LIMITS = (
 RATES = (
     Rate("infotaxis a CPU-second, 19 x 19 cells", "infotaxis/19x19", 100_000),
     Rate("infotaxis a CPU-second, 81 x 41 cells in wind", "infotaxis/81x41", 10_000),
+    Rate("steps of two arms a CPU-second", "two-arm-flat/1024", 500_000),
+    Rate("the same with a picture", "two-arm-pictures/256", 60_000),
 )
 
 

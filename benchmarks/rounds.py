@@ -29,13 +29,18 @@ def whole() -> list[Round]:
         Round([ours.full_by_cells(side) for side in SIDES], 5, 0.3),
         Round([ours.recorded_by_filaments(n) for n in FILAMENTS], 5, 0.3),
         *(Round([case], 5, 0.3) for case in policies.cases()),
+        Round(_arms(), 5, 0.3),
     ]
     return rounds
 
 
 def quick() -> list[Round]:
     """What the targets compare but for training, in less than a minute on two cores."""
-    return [Round(_compared(), 3, 0.15), Round(policies.promised(), 3, 0.15)]
+    return [Round(_compared(), 3, 0.15), Round([*policies.promised(), *_arms()], 3, 0.15)]
+
+
+def _arms() -> list[Case]:
+    return [ours.two_arm("flat", 1024), ours.two_arm("pictures", 256)]
 
 
 def _compared() -> list[Case]:
