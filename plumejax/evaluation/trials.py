@@ -11,7 +11,8 @@ import numpy as np
 
 from plumejax.base import registry
 from plumejax.base.errors import require
-from plumejax.evaluation.episodes import LANES, stream
+from plumejax.evaluation.episodes import stream
+from plumejax.evaluation.lanes import LANES
 from plumejax.evaluation.results import Result, Subject
 from plumejax.learning.runs import load_agent
 from plumejax.learning.tables import load_policy, require_fit
