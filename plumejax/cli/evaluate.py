@@ -3,20 +3,20 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tyro
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from plumejax.base.errors import ValidationError, require
 from plumejax.base.files import write_whole
 from plumejax.base.registry import registered_tasks
 from plumejax.cli.plume_named import bar
-from plumejax.cli.scoring import report, table, without_nan
+from plumejax.cli.scoring import draw_laws, report, table
+from plumejax.cli.weighing import weighed
 from plumejax.evaluation.episodes import stream
 from plumejax.evaluation.precision import play_to_precision
-from plumejax.evaluation.results import Result, dataset, write_dataset
+from plumejax.evaluation.results import Result, dataset, finite, write_dataset
 from plumejax.evaluation.statistics import arrivals, summarise
 from plumejax.evaluation.trials import (
     Trial,
@@ -28,7 +28,6 @@ from plumejax.evaluation.trials import (
 )
 from plumejax.learning.runs import load_agent, parse_settings, read_config
 from plumejax.policies.catalogue import PERFECT, describe, policies
-from plumejax.viewing.plots import arrival_curves
 
 _EPISODES = 1000
 
@@ -38,6 +37,7 @@ def evaluate(
     *,
     policy: str | None = None,
     policy_args: tuple[str, ...] = (),
+    estimator: Literal["sampled", "survival"] = "sampled",
     episodes: int | None = None,
     error: float | None = None,
     seed: int | None = None,
@@ -55,6 +55,9 @@ def evaluate(
         target: id of a task, or what `plumejax train` wrote.
         policy: its name (a wrong one lists them), a run directory, or a learned table (*.npz).
         policy_args: numbers of the policy, as in --policy-args gamma=0.9.
+        estimator: sampled: episodes with a source each. survival: of policies that believe in the
+            law of the task, hits drawn as they predict them and each step weighed with the
+            probability that the source is not found yet; its errors are smaller.
         episodes: fresh episodes of each policy; by default 1000.
         error: play as many as give the mean length this relative standard error; --episodes is
             then the most.
@@ -78,6 +81,7 @@ def evaluate(
         only_tasks: dict[str, Any] = {
             "--policy": policy,
             "--policy-args": policy_args,
+            "--estimator": estimator != "sampled",
             "--error": error,
             "--set": set,
             "--plumes": plumes,
@@ -100,7 +104,11 @@ def evaluate(
         static={} if data is None else {"data": str(data)},
         plumes=plumes,
     )
-    _report(Console(), trial, _played(Console(), trial, error), out)
+    if estimator == "survival":
+        require(error is None, "--error", error, "left out with --estimator survival")
+        weighed(Console(), trial, out)
+    else:
+        _report(Console(), trial, _played(Console(), trial, error), out)
     return 0
 
 
@@ -151,7 +159,7 @@ def _report(console: Console, trial: Trial, played: tuple[Result, Any], out: Any
     console.print(table({trial.label: summary}, trial.task, params))
     for path in out:
         if path.suffix == ".json":
-            whole = {"of": asdict(result.subject), "scores": without_nan(asdict(summary))}
+            whole = {"of": asdict(result.subject), "scores": finite(asdict(summary))}
             write_whole(path, json.dumps(whole, indent=2) + "\n")
         elif path.suffix == ".png":
             draw_arrivals(path, {trial.label: result}, f"{trial.task}: {trial.label}")
@@ -162,14 +170,9 @@ def _report(console: Console, trial: Trial, played: tuple[Result, Any], out: Any
 
 def draw_arrivals(path: Path, results: dict[str, Result], title: str) -> None:
     """Draw the arrival times of `results` by name into the PNG `path`."""
-    figure = Figure(figsize=(9, 5), layout="constrained")
-    axes = figure.subplots()
     laws, horizon = {}, 2
     for name, result in results.items():
         outcomes = result.outcomes
         laws[name] = arrivals(outcomes.steps, outcomes.found, outcomes.failed)
         horizon = max(horizon, result.subject.max_steps)
-    arrival_curves(axes, laws, horizon).set_title(title)
-    beside = path.with_name(f".{path.name}.part")
-    figure.savefig(beside, dpi=120, format="png")
-    beside.replace(path)
+    draw_laws(path, laws, horizon, title)

@@ -1,12 +1,14 @@
 """cli/scoring: an agent beside its baselines on fresh episodes: a table, a file, a picture."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
@@ -14,10 +16,12 @@ from plumejax.arms.controllers import scripted
 from plumejax.arms.environment import TwoArm
 from plumejax.base.files import write_whole
 from plumejax.evaluation.episodes import stream, trace
-from plumejax.evaluation.statistics import Summary, summarise
+from plumejax.evaluation.results import finite
+from plumejax.evaluation.statistics import Arrivals, Summary, summarise
 from plumejax.evaluation.trials import evaluation_key
 from plumejax.learning.runs import EVALUATION, PICTURE
 from plumejax.policies.reactive import Random, gradient_follower
+from plumejax.viewing.plots import arrival_curves
 from plumejax.viewing.scenery import canvas, concentration_field
 
 
@@ -70,7 +74,7 @@ def write_scores(
     data: str | None,
 ) -> None:
     """Write the scores, and what they are of, to `path` as JSON."""
-    rows = {name: without_nan(asdict(summary)) for name, summary in scores.items()}
+    rows = {name: finite(asdict(summary)) for name, summary in scores.items()}
     report = {
         "task": task,
         "data": data,
@@ -82,9 +86,13 @@ def write_scores(
     write_whole(path, json.dumps(report, indent=2) + "\n")
 
 
-def without_nan(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no NaN."""
-    return {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in row.items()}
+def draw_laws(path: Path, laws: Mapping[str, Arrivals], horizon: int, title: str) -> None:
+    """Draw laws of arrival by name, up to `horizon` steps, into the PNG `path`."""
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    arrival_curves(figure.subplots(), laws, horizon).set_title(title)
+    beside = path.with_name(f".{path.name}.part")
+    figure.savefig(beside, dpi=120, format="png")
+    beside.replace(path)
 
 
 def draw(

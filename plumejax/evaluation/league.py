@@ -14,7 +14,7 @@ import numpy as np
 
 from plumejax.base.errors import ValidationError
 from plumejax.base.files import write_whole
-from plumejax.evaluation.results import Result, read_result, write_result
+from plumejax.evaluation.results import Result, finite, read_result, write_result
 from plumejax.evaluation.statistics import Estimate, Summary, normalised_time, summarise
 from plumejax.evaluation.trials import Trial, make_task, require_agent, run_trial, subject
 from plumejax.policies.catalogue import PERFECT
@@ -199,14 +199,5 @@ def _pm(value: float, error: float) -> str:
 def write_table(directory: Path, cells: Sequence[Cell]) -> None:
     """Write league.md and league.json into `directory`."""
     write_whole(directory / "league.md", markdown(cells))
-    table = [_plain(asdict(row)) for row in rows(cells)]
+    table = [finite(asdict(row)) for row in rows(cells)]
     write_whole(directory / "league.json", json.dumps(table, indent=1) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    """JSON knows no NaN and no infinity."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -10,7 +10,8 @@ import numpy as np
 from plumejax.base.environment import Environment
 from plumejax.base.errors import require
 from plumejax.base.rollout import Policy
-from plumejax.evaluation.episodes import LANES, Outcomes, stream
+from plumejax.evaluation.episodes import Outcomes, stream
+from plumejax.evaluation.lanes import LANES
 from plumejax.evaluation.statistics import Estimate, mean
 
 

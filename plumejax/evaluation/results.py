@@ -63,7 +63,7 @@ class Result:
         return np.arange(len(self.outcomes.steps)) if plume is None else np.asarray(plume)
 
 
-_TRACK = ("path", "distance", "walls", "cycled")
+_TRACK = ("path", "distance", "walls", "cycled", "hits", "whiffs")
 
 
 def arrays(result: Result) -> dict[str, np.ndarray]:
@@ -71,7 +71,7 @@ def arrays(result: Result) -> dict[str, np.ndarray]:
     outcomes = result.outcomes
     found = {name: np.asarray(getattr(outcomes, name)) for name in ("found", "failed", "steps")}
     track = outcomes.track
-    way = {} if track is None else {name: np.asarray(getattr(track, name)) for name in _TRACK}
+    way = {name: np.asarray(x) for name in _TRACK if (x := getattr(track, name, None)) is not None}
     return {**found, "return": np.asarray(outcomes.reward), **way, "plume": result.plumes}
 
 
@@ -151,3 +151,12 @@ def write_dataset(path: Path, data: Any) -> None:
 
         shutil.rmtree(path)
     os.replace(beside, path)
+
+
+def finite(value: Any) -> Any:
+    """JSON knows no NaN and no infinity."""
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -37,6 +37,9 @@ class Summary:
       walls: barred moves an episode.
       cycled: share of episodes that went to and fro between two places.
       failed: share of episodes that ended otherwise before their time was over.
+      hits, error_hits: hits to success: of those that found it, the mean number of observations
+        before that told of a hit, and its standard error; NaN of a sensor that tells of none.
+      whiffs: of those, the mean number of runs of such observations.
     """
 
     episodes: int
@@ -56,6 +59,9 @@ class Summary:
     walls: float
     cycled: float
     failed: float
+    hits: float
+    error_hits: float
+    whiffs: float
 
 
 def summarise(outcomes: Outcomes, radius: float = 0.0) -> Summary:
@@ -66,6 +72,10 @@ def summarise(outcomes: Outcomes, radius: float = 0.0) -> Summary:
     restricted = restricted_mean(steps, found, int(steps.max()))
     arrival, paid = mean(steps[found]), mean(reward)
     track, nothing = outcomes.track, float("nan")
+    hits, whiffs = (
+        Estimate(nothing, nothing) if x is None else mean(np.asarray(x)[found])
+        for x in (getattr(track, "hits", None), getattr(track, "whiffs", None))
+    )
     shortest = None if track is None else np.maximum(np.asarray(track.distance) - radius, 0)
     return Summary(
         episodes=int(found.size),
@@ -85,6 +95,9 @@ def summarise(outcomes: Outcomes, radius: float = 0.0) -> Summary:
         walls=nothing if track is None else float(np.mean(track.walls)),
         cycled=nothing if track is None else float(np.mean(track.cycled)),
         failed=float(failed.mean()),
+        hits=hits.value,
+        error_hits=hits.error,
+        whiffs=whiffs.value,
     )
 
 
@@ -95,6 +108,15 @@ def mean(values: Any) -> Estimate:
         return Estimate(float("nan"), float("nan"))
     error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else float("nan")
     return Estimate(float(values.mean()), float(error))
+
+
+def ratio(above: Any, below: Any) -> Estimate:
+    """The ratio of the means of float[n] each, and its standard error to first order."""
+    above, below = np.asarray(above, float), np.asarray(below, float)
+    if not below.any():
+        return Estimate(float("nan"), float("nan"))
+    value = float(above.mean() / below.mean())
+    return Estimate(value, mean(above - value * below).error / float(below.mean()))
 
 
 def wilson(successes: Any, trials: Any, z: float = 1.959963984540054) -> tuple[float, float]:
@@ -123,6 +145,16 @@ class Arrivals(NamedTuple):
         """Steps after which a share `q` has arrived; infinite if that many never do."""
         there = np.flatnonzero(self.cdf >= q - 1e-12)
         return float(self.times[there[0]]) if len(there) else float("inf")
+
+    def percentile(self, q: float) -> Estimate:
+        """Steps after which a share `q` has arrived, the law taken as linear between steps, and
+        the standard error; infinite if that many never do."""
+        times, cdf = np.append(0.0, self.times), np.append(0.0, self.cdf)
+        if cdf[-1] < q:
+            return Estimate(float("inf"), float("nan"))
+        error = float(np.interp(q, self.cdf, self.error))
+        low, at, high = np.interp([q - error, q, q + error], cdf, times)
+        return Estimate(float(at), float(high - low) / 2)
 
 
 def arrivals(steps: Any, found: Any, failed: Any = None) -> Arrivals:

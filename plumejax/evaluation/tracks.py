@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from plumejax.search import components
 from plumejax.search.environment import distance_to_source
 from plumejax.search.state import Agent
 
@@ -22,6 +23,10 @@ class Track(NamedTuple):
       cycled: bool[], it went to and fro between two places (`STUCK`).
       returns: int32[], how often running it has come back to its place of two steps ago.
       before: float32[d], where it was a step ago.
+      hits: int32[], how many of the observations that it acted on told of a hit; None of a sensor
+        that tells of none (`search.components.hit`).
+      whiffs: int32[], how often hits began: runs of such observations.
+      smelled: bool[], whether the last of them told of one.
     """
 
     path: jax.Array
@@ -30,6 +35,9 @@ class Track(NamedTuple):
     cycled: jax.Array
     returns: jax.Array
     before: jax.Array
+    hits: Any = None
+    whiffs: Any = None
+    smelled: Any = None
 
 
 def track_from(env: Any, state: Any, params: Any) -> Track | None:
@@ -37,15 +45,19 @@ def track_from(env: Any, state: Any, params: Any) -> Track | None:
     agent = getattr(state, "agent", None)
     if not isinstance(agent, Agent) or agent.position.ndim != 1:
         return None
-    place, zero = agent.position, jnp.zeros((), jnp.int32)
+    place, zero, no = agent.position, jnp.zeros((), jnp.int32), jnp.asarray(False)
+    hits = None if _hit(env, state, params) is None else zero
     sources = env.plume.sources(state.plume, env.episode_params(state, params).plume)
     return Track(
         path=jnp.zeros((), jnp.float32),
         distance=jnp.asarray(distance_to_source(place, sources), jnp.float32),
         walls=zero,
-        cycled=jnp.asarray(False),
+        cycled=no,
         returns=zero,
         before=place,
+        hits=hits,
+        whiffs=hits,
+        smelled=None if hits is None else no,
     )
 
 
@@ -58,7 +70,7 @@ def follow(
     here, there = state.agent.position, after.agent.position
     moved = after.step_count > state.step_count
     went = jnp.sqrt(jnp.sum(jnp.square(there - here)))
-    back = moved & jnp.all(there == track.before) & jnp.any(there != here)
+    back = moved & went_back(track.before, here, there)
     returns = jnp.where(moved, jnp.where(back, track.returns + 1, 0), track.returns)
     barred = moved & _barred(env, state, action, after, env.episode_params(state, params))
     return track._replace(
@@ -67,7 +79,31 @@ def follow(
         cycled=track.cycled | (returns > STUCK),
         returns=returns,
         before=jnp.where(moved, here, track.before),
+        **_smelled(env, track, state, moved, params),
     )
+
+
+def _smelled(
+    env: Any, track: Track, state: Any, moved: jax.Array, params: Any
+) -> dict[str, jax.Array]:
+    """What the `Track` notes of the observation that was acted on."""
+    hit = _hit(env, state, params)
+    if hit is None:
+        return {}
+    return {
+        "hits": track.hits + (moved & hit).astype(jnp.int32),
+        "whiffs": track.whiffs + (moved & hit & ~track.smelled).astype(jnp.int32),
+        "smelled": jnp.where(moved, hit, track.smelled),
+    }
+
+
+def _hit(env: Any, state: Any, params: Any) -> jax.Array | None:
+    return components.hit(env.sensor, state.observation, env.episode_params(state, params))
+
+
+def went_back(before: jax.Array, here: jax.Array, there: jax.Array) -> jax.Array:
+    """bool[]: whether a step from `here` leads to where the one to `here` came from, [d] each."""
+    return jnp.all(there == before) & jnp.any(there != here)
 
 
 def _barred(env: Any, state: Any, action: Any, after: Any, params: Any) -> jax.Array:

@@ -11,10 +11,11 @@ import numpy as np
 
 from plumejax.base import registry
 from plumejax.base.errors import require
-from plumejax.evaluation.episodes import LANES, stream
+from plumejax.evaluation.episodes import stream
+from plumejax.evaluation.lanes import LANES
 from plumejax.evaluation.results import Result, Subject
 from plumejax.learning.runs import load_agent
-from plumejax.learning.tables import load_policy
+from plumejax.learning.tables import load_policy, require_fit
 from plumejax.plumes.bank import Bank, make_bank
 from plumejax.policies.catalogue import PERFECT, policies, prepare
 
@@ -116,7 +117,9 @@ def make_agent(trial: Trial, env: Any, params: Any) -> tuple[Any, Any, Any]:
         require(good, "policy", trial.policy, f"a run that observes and acts as in {trial.task}")
         return env, params, agent
     if path.suffix == ".npz":
-        return env, params, load_policy(path)
+        table = load_policy(path)
+        require_fit(table, env, params)
+        return env, params, table
     return prepare(trial.policy, env, params, **trial.arguments)
 
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from plumejax.base.errors import ValidationError, require
 from plumejax.base.files import write_bytes_whole
+from plumejax.base.spaces import Box, Discrete
 from plumejax.learning.finite_state import FiniteStateController
-from plumejax.learning.q_learning import Compass, QTable
+from plumejax.learning.q_learning import Compass, QTable, compass
 
 Table = FiniteStateController | QTable
 
@@ -56,14 +57,41 @@ def load_policy(path: str | Path) -> Table:
         ) from error
 
 
+def require_fit(policy: Table, env: Any, params: Any) -> None:
+    """Raise `ValidationError`, which names what does not fit, unless the table is one for the task:
+    of its observations, its actions and, where a recovery acts in the void, its directions."""
+    seen, actions = env.observation_space(params), env.action_space(params)
+    if isinstance(policy, QTable):
+        columns = policy.values.shape[1]
+        observed = isinstance(seen, Discrete) and seen.n == policy.num_states
+        wants = f"{policy.num_states} states"
+    else:
+        columns = policy.logits.shape[2]
+        observed = isinstance(seen, Box) and seen.shape == (1,)
+        wants = "one number, 1 for a hit and 0 for none"
+    require(observed, "observation of the task", seen, f"{wants}, as the table is for")
+    fits = isinstance(actions, Discrete) and actions.n == columns
+    require(fits, "action of the task", actions, f"one of {columns}, as the table is for")
+    if isinstance(policy, QTable) and policy.recovery != "learned":
+        ways = compass(env)
+        allowed = f"{policy.compass}, by which the table's {policy.recovery} goes"
+        require(ways == policy.compass, "directions of the task", ways, allowed)
+
+
 def _controller(stored: Any) -> FiniteStateController:
-    return FiniteStateController(jnp.asarray(stored["logits"], jnp.float32))
+    logits = jnp.asarray(stored["logits"], jnp.float32)
+    memories, hits, _, after = logits.shape
+    require((hits, after) == (2, memories), "shape of logits", logits.shape, "(M, 2, A, M)")
+    return FiniteStateController(logits)
 
 
 def _q_table(stored: Any) -> QTable:
+    values, states = jnp.asarray(stored["values"], jnp.float32), int(stored["num_states"])
+    good = values.ndim == 2 and len(values) >= states
+    require(good, "shape of values", values.shape, f"(>= {states}, A)")
     return QTable(
-        jnp.asarray(stored["values"], jnp.float32),
-        num_states=int(stored["num_states"]),
+        values,
+        num_states=states,
         recovery=str(stored["recovery"]),  # type: ignore[arg-type]
         compass=Compass(*map(int, stored["compass"])),
     )

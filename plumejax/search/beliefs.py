@@ -67,6 +67,9 @@ class Hits:
     def space(self, params: Params) -> Box:
         return Box(0.0, np.float32(self.categories - 1), (1,))
 
+    def hit(self, observation: jax.Array, params: Params) -> jax.Array | None:
+        return observation[0] > 0
+
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` if the task's plume is not of encounters."""
         require_encounters("sensor", params)
@@ -142,6 +145,11 @@ class Belief(Hits):
         most = {"hits": np.float32(self.categories - 1), "entropy": self._most_bits()}
         high = np.asarray([most[name] for name in self.observes], np.float32)
         return Box(0.0, high, (len(self.observes),))
+
+    def hit(self, observation: jax.Array, params: Params) -> jax.Array | None:
+        if "hits" not in self.observes:
+            return None
+        return observation[self.observes.index("hits")] > 0
 
     def _most_bits(self) -> np.float32:
         return np.float32(np.log2(np.prod(self.grid_size)))

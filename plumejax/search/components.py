@@ -12,10 +12,12 @@ from plumejax.search.state import Agent, Params, Scene
 # What may be left out: `random_step` (True: a step uses its key); of a motion, `feels_air`
 # (False: it does not ask for the air at the agent), `egocentric` (False: its actions are not meant
 # relative to the heading) and a method `begin(agent, params) -> agent`, which puts what the motion
-# keeps into `agent.motion` when an episode starts; of an arena, `sides(params) -> float32[d]`, how
-# long it is, which twins need; of all but the plume `validate(params)`, which refuses bad numbers
-# on the host; of a start, `validate_place(arena, params)`, which refuses a region from which no
-# episode can begin, and of one that draws the source `validate_source(plume, params)`.
+# keeps into `agent.motion` when an episode starts; of a sensor, `hit(observation, params) -> bool[]
+# | None`, whether an observation tells of a hit, None if it never tells; of an arena,
+# `sides(params) -> float32[d]`, how long it is, which twins need; of all but the plume
+# `validate(params)`, which refuses bad numbers on the host; of a start,
+# `validate_place(arena, params)`, which refuses a region from which no episode can begin, and of
+# one that draws the source `validate_source(plume, params)`.
 
 
 class Sensor(Protocol):
@@ -131,6 +133,12 @@ def require_component(role: str, component: Any) -> None:
             f"{role} = {component!r} cannot be hashed: make it a frozen dataclass of hashable"
             " choices, and put its numbers into default_params()"
         ) from None
+
+
+def hit(sensor: Any, observation: Any, params: Params) -> jax.Array | None:
+    """bool[]: whether an observation of `sensor` tells of a hit; None if it never tells."""
+    tells = getattr(sensor, "hit", None)
+    return None if tells is None else tells(observation, params)
 
 
 def validate_part(role: str, name: str, part: Any, params: Params) -> None:

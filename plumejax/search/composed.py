@@ -5,10 +5,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from plumejax.base.errors import require
 from plumejax.base.spaces import Box, Dict
-from plumejax.search.components import require_component, validate_part
+from plumejax.search.components import hit, require_component, validate_part
 from plumejax.search.state import Agent, Params, Scene
 
 
@@ -62,6 +63,11 @@ class Named:
     def space(self, params: Params) -> Any:
         return Dict({name: sensor.space(_of(name, params)) for name, sensor in self.parts})
 
+    def hit(self, observation: Any, params: Params) -> jax.Array | None:
+        """bool[]: whether the first part that tells of hits does; None if none ever tells."""
+        told = (hit(part, observation[name], _of(name, params)) for name, part in self.parts)
+        return next((each for each in told if each is not None), None)
+
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` if a part refuses its numbers."""
         for name, sensor in self.parts:
@@ -87,6 +93,12 @@ class Stack(Named):
         low = jnp.concatenate([_flat(box.low, box.shape, jnp.min) for box in each])
         high = jnp.concatenate([_flat(box.high, box.shape, jnp.max) for box in each])
         return Box(low, high, low.shape)
+
+    def hit(self, observation: Any, params: Params) -> jax.Array | None:
+        shapes = {name: box.shape for name, box in super().space(params).spaces.items()}
+        ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes.values()])
+        each = zip(shapes.items(), jnp.split(observation, ends[:-1]), strict=True)
+        return super().hit({name: x.reshape(shape) for (name, shape), x in each}, params)
 
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` if a part refuses its numbers, or observes no array."""

@@ -68,6 +68,9 @@ class Threshold(Wrapper):
     def space(self, params: Params) -> Box:
         return Box(0.0, 1.0, self.of.space(inner(params)).shape)
 
+    def hit(self, observation: jax.Array, params: Params) -> jax.Array:
+        return jnp.any(observation > 0)
+
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` unless low <= high, or if the inner sensor does not fit."""
         super().validate(params)
@@ -119,6 +122,9 @@ class PoissonHits(Wrapper):
 
     def space(self, params: Params) -> Box:
         return Box(0.0, float(self.num_hits - 1), self.of.space(inner(params)).shape)
+
+    def hit(self, observation: jax.Array, params: Params) -> jax.Array:
+        return jnp.any(observation > 0)
 
     def validate(self, params: Params) -> None:
         """Raise `ValidationError` for a bad number, or if the reading may be negative."""

@@ -7,6 +7,8 @@ import pytest
 
 from plumejax.cli import main
 from plumejax.evaluation.results import read_result
+from plumejax.learning.q_learning import Compass, QTable
+from plumejax.learning.tables import save_policy
 
 SMALL = ["--set", "max_steps=40", "ending.radius=25"]
 
@@ -70,6 +72,17 @@ def test_a_policy_is_evaluated_and_written_as_asked(tmp_path, capsys):
     assert whole["of"]["policy"] == "random"
     assert whole["of"]["episodes"] == whole["scores"]["episodes"] == 24
     assert "random" in capsys.readouterr().out
+
+
+def test_a_table_for_another_task_is_refused_before_anything_is_played(tmp_path, capsys):
+    path, out = tmp_path / "table.npz", tmp_path / "league"
+    save_policy(path, QTable(np.zeros((16, 4), np.float32), 16, "learned", Compass(0, 1, 2, 3)))
+    assert main(["evaluate", "PlumeSearchLocal-v0", "--policy", str(path), *SMALL]) == 2
+    assert "observation of the task" in capsys.readouterr().err
+    words = ["league", "PlumeSearchLocal-v0", "--policies", str(path), "--out", str(out), *SMALL]
+    assert main(words) == 0
+    (row,) = json.loads((out / "league.json").read_text())
+    assert "observation of the task" in row["reason"]
 
 
 @pytest.mark.parametrize(

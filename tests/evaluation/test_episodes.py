@@ -80,3 +80,8 @@ class ToAndFro(struct.PyTreeNode):
 
     def act(self, key, carry, observation):
         return carry, 4 - carry
+
+
+def test_of_a_sensor_that_tells_of_no_hits_none_are_counted(local):
+    env, params = local
+    assert play(env, POLICY, jax.random.key(4), params, 5).track.hits is None

@@ -24,7 +24,7 @@ def test_summary_of_known_outcomes():
     assert (s.median_steps, s.mean_steps_found, s.mean_return) == (25.0, 20.0, 0.75)
     assert (s.restricted_mean, s.failed) == (25.0, 0.0)
     assert s.error_steps_found == pytest.approx(10 / np.sqrt(3))
-    assert np.isnan(s.spl)
+    assert np.isnan([s.spl, s.hits, s.whiffs]).all()
 
 
 def test_paths_are_compared_with_the_straight_way_to_the_goal_disc():
@@ -35,8 +35,11 @@ def test_paths_are_compared_with_the_straight_way_to_the_goal_disc():
         cycled=np.asarray([False, True, False, False]),
         returns=None,
         before=None,
+        hits=np.asarray([1, 9, 3, 5]),
+        whiffs=np.asarray([1, 2, 3, 2]),
     )
     s = stats.summarise(outcomes(track), radius=2.0)
+    assert (s.hits, s.error_hits, s.whiffs) == (3.0, pytest.approx(2 / np.sqrt(3)), 2.0)
     assert s.spl == pytest.approx((4 / 8 + 0 + 6 / 12 + 1) / 4)
     assert s.overhead == pytest.approx((8 / 4 + 12 / 6 + 3 / 3) / 3)
     assert (s.walls, s.cycled) == (1.0, 0.25)
@@ -125,3 +128,21 @@ def test_a_bootstrap_over_plumes_is_wider_than_one_over_episodes_where_plumes_di
     expected = 2 * 1.96 / np.sqrt(20)
     assert high - low == pytest.approx(expected * values.std(), rel=0.3)
     assert narrow[1] - narrow[0] < (high - low) / 3
+
+
+def test_percentiles_are_linear_between_steps_and_carry_the_error_of_the_law():
+    law = stats.Arrivals(np.asarray([2, 4]), np.asarray([0.5, 0.9]), np.asarray([0.1, 0.04]))
+    assert law.percentile(0.25).value == 1.0
+    assert law.percentile(0.7).value == 3.0
+    # The law is as steep as 0.2 a step there, and its error 0.07.
+    assert law.percentile(0.7).error == pytest.approx(0.07 / 0.2)
+    assert law.percentile(0.95).value == np.inf
+
+
+def test_a_ratio_of_means_has_its_error_to_first_order():
+    rng = np.random.default_rng(0)
+    draws = rng.normal([6.0, 2.0], [1.0, 0.5], (4000, 50, 2))
+    each = [stats.ratio(*sample.T) for sample in draws[:200]]
+    spread = np.std(draws[..., 0].mean(axis=1) / draws[..., 1].mean(axis=1))
+    assert np.mean([ratio.error for ratio in each]) == pytest.approx(spread, rel=0.03)
+    assert each[0].value == draws[0, :, 0].mean() / draws[0, :, 1].mean()

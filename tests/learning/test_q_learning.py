@@ -15,7 +15,7 @@ from plumejax.base.spaces import Discrete
 from plumejax.evaluation.episodes import play
 from plumejax.learning import q_learning as ql
 from plumejax.learning.finite_state import FiniteStateController
-from plumejax.learning.tables import load_policy, save_policy
+from plumejax.learning.tables import load_policy, require_fit, save_policy
 from plumejax.policies.reactive import Random
 from plumejax.search.motion import AxisMoves, Moves, Oriented, WindRelative
 
@@ -243,6 +243,33 @@ def test_files_that_hold_no_policy_are_refused(tmp_path):
         load_policy(tmp_path / "none.npz")
     (tmp_path / "text.npz").write_text("no zip")
     np.savez(tmp_path / "other.npz", kind="Unknown", values=np.zeros(3))
-    for name in ("text.npz", "other.npz"):
+    np.savez(tmp_path / "odd.npz", kind="FiniteStateController", logits=np.zeros((2, 2, 4, 3)))
+    for name in ("text.npz", "other.npz", "odd.npz"):
         with pytest.raises(ValidationError, match="is no policy"):
             load_policy(tmp_path / name)
+
+
+def test_a_table_that_does_not_fit_the_task_is_refused_by_what_does_not_fit():
+    whiffs, hits = plumejax.make("WhiffStates-v0"), plumejax.make("FiniteMemory-Cosh-v0")
+    states, actions = whiffs[0].observation_space(whiffs[1]).n, whiffs[0].num_actions
+
+    def of(states, actions, recovery="learned", directions=FOUR):
+        return ql.QTable(jnp.zeros((states, actions), jnp.float32), states, recovery, directions)
+
+    def controller(actions):
+        return FiniteStateController(jnp.zeros((2, 2, actions, 2), jnp.float32))
+
+    turned = ql.Compass(*reversed(ql.compass(whiffs[0])))
+    require_fit(of(states, actions), *whiffs)
+    require_fit(of(states, actions, "circling", ql.compass(whiffs[0])), *whiffs)
+    require_fit(controller(4), *hits)
+    for policy, task, what in (
+        (of(states + 1, actions), whiffs, f"observation of the task .*{states + 1} states"),
+        (of(states, actions + 1), whiffs, f"action of the task .*one of {actions + 1}"),
+        (of(states, actions, "circling", turned), whiffs, "directions of the task .*circling"),
+        (of(states, 4), hits, f"observation of the task .*{states} states"),
+        (controller(4), whiffs, "observation of the task .*a hit"),
+        (controller(5), hits, "action of the task .*one of 5"),
+    ):
+        with pytest.raises(ValidationError, match=what):
+            require_fit(policy, *task)

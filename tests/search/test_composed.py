@@ -10,8 +10,10 @@ from plumejax.base.errors import ValidationError
 from plumejax.base.spaces import Box
 from plumejax.plumes.gaussian import WindGaussianPlume
 from plumejax.search.antennae import OdourMotion, bilateral
+from plumejax.search.components import hit
 from plumejax.search.composed import Named, Stack, _flat
 from plumejax.search.filters import LowPass
+from plumejax.search.hits import PoissonHits, Threshold
 from plumejax.search.sensors import Heading, LocalConcentration, LocalPatch, Position
 from plumejax.search.wind_sensors import AmbientWind, ApparentWind
 
@@ -65,6 +67,26 @@ def test_stacks_and_names_nest():
     np.testing.assert_array_equal(seen["two"][:, :4], episode(Stack(PARTS)))
     np.testing.assert_allclose(seen["two"][:, 4:] ** 2 @ np.ones(2), 1, rtol=1e-6)
     assert seen["p"].shape == (4, 2)
+
+
+def test_of_several_sensors_the_first_that_tells_of_hits_does():
+    parts = (
+        ("place", Position()),
+        ("nose", Threshold(LocalConcentration())),
+        ("count", PoissonHits(LocalConcentration(), 4)),
+    )
+
+    def told(sensor, seen):
+        _, params = plumejax.make("PlumeSearchLocal-v0", sensor=sensor)
+        return hit(sensor, seen, params)
+
+    assert told(Stack(parts), jnp.asarray([3, 4, 1, 0]))
+    assert not told(Stack(parts), jnp.asarray([3, 4, 0, 2]))
+    assert told(Stack(parts[::2]), jnp.asarray([3, 4, 2]))
+    nested = Named((("rest", Stack(parts[:1])), ("both", Stack(parts[1:]))))
+    assert told(nested, {"rest": jnp.asarray([3, 4]), "both": jnp.asarray([1, 0])})
+    assert told(Stack(parts[:1]), jnp.asarray([3, 4])) is None
+    assert told(LocalConcentration(), jnp.asarray([1])) is None
 
 
 def test_only_parts_that_draw_share_the_key():
