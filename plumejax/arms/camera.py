@@ -40,7 +40,7 @@ def picture(state: ArmsState, exists: Any, params: ArmsParams) -> jax.Array:
 
 def _near(line: np.ndarray, place: jax.Array) -> jax.Array:
     """bool[n]: where a line of uint8 is `place` or next to it; what is less than 0 is large."""
-    return line + np.uint8(1) - place <= 2
+    return jnp.asarray(line) + jnp.uint8(1) - place <= 2
 
 
 def _bits(where: jax.Array) -> jax.Array:

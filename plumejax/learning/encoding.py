@@ -143,13 +143,19 @@ class Encoder:
         return jnp.ravel(recent), memory, features
 
     def allowed(self, action: jax.Array) -> jax.Array:
-        """The action that the task is given: a continuous one is clipped to its bounds."""
+        """The action that the task is given: of a continuous one, -1 and 1 are its bounds, and what
+        is outside is clipped; a component without bounds is left as it is."""
         if self.bounds is None:
             return action
-        low, high = (
-            jnp.broadcast_to(jnp.asarray(bound, jnp.float32), action.shape) for bound in self.bounds
+        low, high = np.asarray(self.bounds, np.float32)
+        bounded = np.isfinite(low) & np.isfinite(high)
+        with np.errstate(invalid="ignore"):
+            middle = np.where(bounded, (low + high) / 2, np.float32(0))
+            half = np.where(bounded, (high - low) / 2, np.float32(1))
+        low, high, middle, half = (
+            np.broadcast_to(x, action.shape) for x in (low, high, middle, half)
         )
-        return jnp.clip(action, low, high)
+        return jnp.clip(middle + half * action, low, high)
 
     def remember(self, memory: Memory, action: jax.Array) -> Memory:
         """The memory with `action` as the last one done."""

@@ -66,11 +66,14 @@ def test_the_leaves_of_a_dict_are_told_apart_by_their_spaces():
     assert readings.shape == (6,)
 
 
-def test_continuous_actions_are_clipped_to_their_bounds():
-    encoder = encoder_for(Box(0.0, 1.0, (1,)), Box(-1.0, [0.5, 2.0], (2,)), 1)
+def test_bounds_of_continuous_actions_are_minus_one_and_one_to_the_network():
+    low, high = np.asarray([-1.0, -0.08, -np.inf]), np.asarray([0.5, 0.08, np.inf])
+    encoder = encoder_for(Box(0.0, 1.0, (1,)), Box(low, high, (3,)), 1)
     assert not encoder.discrete
-    allowed = encoder.allowed(jnp.asarray([3.0, -7.0], jnp.float32))
-    np.testing.assert_array_equal(allowed, [0.5, -1.0])
+    actions = jnp.asarray([[-1.0, 1.0, 5.0], [0.0, 0.5, -5.0], [3.0, -7.0, 0.0]], jnp.float32)
+    expected = [[-1.0, 0.08, 5.0], [-0.25, 0.04, -5.0], [0.5, -0.08, 0.0]]
+    np.testing.assert_allclose(encoder.allowed(actions), expected, rtol=1e-6)
+    np.testing.assert_allclose(encoder.allowed(actions[1]), expected[1], rtol=1e-6)
 
 
 def test_an_action_space_that_cannot_be_learned_is_refused():
