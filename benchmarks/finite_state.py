@@ -2,13 +2,14 @@
 
 Optimises finite-state controllers of 1 to 4 memory states on the two maps of `FiniteMemory-*-v0`,
 and writes each number of states to benchmarks/results/finite_state.json as it is done; rerun, it
-goes on with those that are missing. Then it draws what each costs, and paths.
+goes on with those that are missing. Then it draws what each costs, and paths, and writes
+benchmarks/finite_state.md.
 """
 
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,10 +28,13 @@ from rich.table import Table
 
 import plumejax
 from benchmarks import report
+from plumejax.base.files import write_whole
 from plumejax.evaluation.episodes import play, trace
 from plumejax.learning import finite_state as fs
 
 RESULTS = Path(__file__).parent / "results" / "finite_state.json"
+
+PAGE = Path(__file__).with_name("finite_state.md")
 
 TASKS = ("FiniteMemory-Cosh-v0", "FiniteMemory-Bessel-v0")
 
@@ -43,26 +47,26 @@ def main(
     *,
     out: Path = RESULTS,
     memories: int = 4,
-    starts: int = 12,
+    starts: int = 32,
     iterations: int = 40,
-    further: int = 120,
-    episodes: int = 1000,
+    further: int = 60,
+    episodes: int = 500,
     seed: int = 0,
     processes: int = os.cpu_count() or 1,
 ) -> None:
     """Optimise controllers of 1, 2, ... memory states, and play them.
 
-    There are many local optima, so each is trained from several starts: half of them random, half
-    the best controller of one state less with a twin of a state drawn, a tenth of it random; for M
-    states `starts // M` starts, which all cost about the same. After `iterations` the best one is
-    trained further.
+    There are many local optima, so each is trained from several starts, on a map of cells twice as
+    wide (`finite_state.halved`): half of them random, half the best controller of one state less
+    with a twin of a state drawn, a tenth of it random; for M states `starts // M` starts. The best
+    one is then trained on the map itself.
 
     Args:
       out: JSON to write and to go on from; the picture goes beside it.
       memories: the most states.
       starts: of one state, all of them random.
-      iterations: factorisations from each start.
-      further: factorisations of the best one after that, at most.
+      iterations: factorisations from each start, at most.
+      further: factorisations of the best one on the map itself, at most.
       episodes: played by each, to compare with the exact value.
       seed: of starts and episodes.
       processes: at work side by side.
@@ -95,7 +99,11 @@ def main(
     console.print(table(list(rows.values())))
     figure = picture(list(rows.values()), seed)
     figure.savefig(out.with_suffix(".png"), dpi=120)
-    for path in (out, out.with_suffix(".png")):
+    written = [out, out.with_suffix(".png")]
+    if out == RESULTS:
+        write_whole(PAGE, page(list(rows.values())))
+        written.append(PAGE)
+    for path in written:
         console.print(str(path), highlight=False, soft_wrap=True)
 
 
@@ -123,6 +131,7 @@ def optimise(
 ) -> dict[str, Any]:
     """The row of the best controller found; `before` is that of one state less."""
     search = fs.problem(*plumejax.make(name))
+    wide = fs.halved(search)
     key = jax.random.fold_in(jax.random.key(settings["seed"]), memories)
     number = _number(settings["starts"], memories)
     random = number if before is None else number - number // 2
@@ -130,24 +139,24 @@ def optimise(
     for index in range(number):
         of_start = jax.random.fold_in(key, index)
         if before is None or index < random:
-            starts.append(fs.random_logits(of_start, memories))
+            starts.append(fs.random_logits(of_start, memories, spread=0.5))
         else:
             starts.append(grown(of_start, np.asarray(before["logits"])))
-    jobs = [pool.submit(_begun, search, logits, settings["iterations"]) for logits in starts]
+    jobs = [pool.submit(trained, wide, logits, settings["iterations"]) for logits in starts]
     for _ in as_completed(jobs):
         tick(f"{name}, {memories} states")
-    trained, seconds = zip(*(job.result() for job in jobs), strict=True)
-    best = min(trained, key=lambda training: float(training.value))
-    last, more = pool.submit(_trained, search, best, settings["further"]).result()
+    first, seconds = zip(*(job.result() for job in jobs), strict=True)
+    best = min(first, key=lambda training: float(training.value))
+    last, more = pool.submit(trained, search, best.logits, settings["further"]).result()
     tick(f"{name}, {memories} states")
     return {
         "task": name,
         "memories": memories,
         "value": float(last.value),
         "factor": None if before is None else before["value"] / float(last.value),
-        "random_starts": [float(t.value) for t in trained[:random]],
-        "grown_starts": [float(t.value) for t in trained[random:]],
-        "iterations": sum(int(t.iterations) for t in (*trained, last)) - int(best.iterations),
+        "random_starts": [float(t.value) for t in first[:random]],
+        "grown_starts": [float(t.value) for t in first[random:]],
+        "iterations": [sum(int(t.iterations) for t in first), int(last.iterations)],
         "cpu_seconds": sum(seconds) + more,
         "logits": np.round(last.logits, 6).tolist(),
     }
@@ -160,16 +169,10 @@ def grown(key: jax.Array, logits: np.ndarray) -> np.ndarray:
     return fs.disturbed(noise_key, fs.split(logits, state))
 
 
-def _begun(search: fs.Problem, logits: np.ndarray, iterations: int) -> tuple[fs.Training, float]:
-    return _trained(search, fs.begin(search, logits), iterations)
-
-
-def _trained(
-    search: fs.Problem, training: fs.Training, iterations: int
-) -> tuple[fs.Training, float]:
-    """The training, and the CPU-seconds that it took."""
+def trained(search: fs.Problem, logits: np.ndarray, iterations: int) -> tuple[fs.Training, float]:
+    """The training from `logits`, and the CPU-seconds that it took."""
     began = time.process_time()
-    return fs.train(search, training, iterations), time.process_time() - began
+    return fs.train(search, fs.begin(search, logits), iterations), time.process_time() - began
 
 
 def played(name: str, logits: Any, episodes: int, seed: int) -> dict[str, float]:
@@ -186,24 +189,69 @@ def played(name: str, logits: Any, episodes: int, seed: int) -> dict[str, float]
     }
 
 
+COLUMNS = ("task", "states", "value", "factor", "played", "found", "published", "CPU s")
+
+
+def cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """A row of the table: what it costs, exactly and as played, beside what was published."""
+    count = row["memories"]
+    return (
+        row["task"],
+        str(count),
+        f"{row['value']:.4f}",
+        "" if row["factor"] is None else f"{row['factor']:.2f}",
+        f"{row['played']:.4f} ± {row['played_error']:.4f}",
+        f"{row['found']:.3f}",
+        f"{PUBLISHED[count - 1]:.4f}" if count <= len(PUBLISHED) else "",
+        f"{row['cpu_seconds']:.0f}",
+    )
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (TASKS.index(row["task"]), row["memories"]))
+
+
 def table(rows: list[dict[str, Any]]) -> Table:
-    """What each costs, exactly and as played, beside what was published."""
+    """What each costs, for the terminal."""
     shown = Table(title="1 - E[gamma^T] of the best controller found")
-    for name in ("task", "states", "value", "factor", "played", "found", "published", "CPU s"):
+    for name in COLUMNS:
         shown.add_column(name, justify="left" if name == "task" else "right")
-    for row in sorted(rows, key=lambda row: (row["task"], row["memories"])):
-        count = row["memories"]
-        shown.add_row(
-            row["task"],
-            str(count),
-            f"{row['value']:.4f}",
-            "" if row["factor"] is None else f"{row['factor']:.2f}",
-            f"{row['played']:.4f} ± {row['played_error']:.4f}",
-            f"{row['found']:.3f}",
-            f"{PUBLISHED[count - 1]:.4f}" if count <= len(PUBLISHED) else "",
-            f"{row['cpu_seconds']:.0f}",
-        )
+    for row in in_order(rows):
+        shown.add_row(*cells(row))
     return shown
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """The rows as Markdown, with the factor of all states together."""
+    lines = [
+        "# What a little memory is worth",
+        "",
+        "Finite-state controllers (Verano, Panizon, Celani 2023, PNAS 120: e2304230120) of 1 to 4"
+        " memory states, optimised by exact values and gradients"
+        " (`plumejax.learning.finite_state`), by `python -m benchmarks.finite_state`.",
+        "",
+        "The value is 1 - E[gamma^T], gamma = 0.99975, T the steps until the source is found; less"
+        " is better. The factor is by how much one state more lowers it. Played are episodes of the"
+        " task, mean and standard error. The published values, at their lowest threshold, are of"
+        " another map, made of images.",
+        "",
+        "| " + " | ".join(COLUMNS) + " |",
+        "| " + " | ".join("---" for _ in COLUMNS) + " |",
+    ]
+    lines += ["| " + " | ".join(cells(row)) + " |" for row in in_order(rows)]
+    lines.append("")
+    for name in TASKS:
+        values = [row["value"] for row in in_order(rows) if row["task"] == name]
+        if len(values) > 1:
+            lines.append(f"- `{name}`: {_together(values)}")
+    lines += [f"- published: {_together(PUBLISHED)}", ""]
+    lines += ["![What each costs, and paths of each](results/finite_state.png)", ""]
+    return "\n".join(lines)
+
+
+def _together(values: Sequence[float]) -> str:
+    first, last = values[0], values[-1]
+    return f"{first:.4f} to {last:.4f} with {len(values)} states, a factor of {first / last:.2f}."
 
 
 def picture(rows: list[dict[str, Any]], seed: int) -> Figure:

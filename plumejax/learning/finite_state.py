@@ -124,6 +124,32 @@ def problem(env: PlumeSearch, params: Params, *, gamma: float = GAMMA) -> Proble
     )
 
 
+def halved(problem: Problem) -> Problem:
+    """Nearly the same search in a quarter of its size: cells twice as wide, steps twice as long.
+
+    A controller that is good there is a good start here, and is found for a tenth of the work.
+    A wider cell is found if a cell of it is; its hits are those of the one with even indices.
+    """
+    height, width = ((n + 1) // 2 for n in problem.hit.shape)
+    odd = [(0, n % 2) for n in problem.hit.shape]
+
+    def wider(x: np.ndarray) -> np.ndarray:
+        return np.pad(x, odd).reshape(height, 2, width, 2)
+
+    found = np.any(wider(problem.found), axis=(1, 3))
+    start = np.where(found, 0.0, wider(problem.start).sum(axis=(1, 3)))
+    flat = problem.after.reshape(len(problem.after), -1)
+    twice = np.take_along_axis(flat, flat, axis=1).reshape(problem.after.shape)
+    y, x = np.divmod(twice[:, ::2, ::2], problem.hit.shape[1])
+    return Problem(
+        hit=problem.hit[::2, ::2],
+        start=start / start.sum(),
+        found=found,
+        after=y // 2 * width + x // 2,
+        gamma=problem.gamma**2,
+    )
+
+
 class Solution(NamedTuple):
     """What a controller costs and why, exactly.
 

@@ -135,6 +135,25 @@ def test_a_twin_of_a_state_leaves_the_value_until_it_is_disturbed(search):
     assert abs(fs.solve(search, apart).value - value) > 1e-4
 
 
+def test_a_halved_search_is_nearly_the_same(search):
+    half = fs.halved(search)
+    assert half.hit.shape == half.start.shape == half.found.shape == (6, 9)
+    assert half.gamma == pytest.approx(0.97**2)
+    np.testing.assert_array_equal(half.hit, search.hit[::2, ::2])
+    assert [half.found[y, x] for y, x in ((3, 1), (3, 2), (2, 1), (2, 2))] == [True] * 3 + [False]
+    assert not half.start[:, :-1].any()
+    np.testing.assert_allclose(half.start.sum(), 1)
+    # One step left, right, down and up, walls included.
+    y, x = np.divmod(np.arange(54).reshape(6, 9), 9)
+    ways = ((-1, 0), (1, 0), (0, -1), (0, 1))
+    for after, (dx, dy) in zip(half.after, ways, strict=True):
+        there = np.clip(y + dy, 0, 5) * 9 + np.clip(x + dx, 0, 8)
+        np.testing.assert_array_equal(after, there)
+    logits = fs.random_logits(jax.random.key(11), 2)
+    whole, wide = (fs.solve(p, logits).value for p in (search, half))
+    assert wide == pytest.approx(whole, abs=0.15)
+
+
 def test_training_goes_down_and_goes_on_where_it_stopped(search):
     start = fs.begin(search, fs.random_logits(jax.random.key(6), 2))
     seen = []

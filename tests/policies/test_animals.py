@@ -106,9 +106,11 @@ def walk(env, policy, params, key, lanes, steps):
 def test_a_pulse_sends_flies_upwind_as_published(arena):
     """science.md: -1.52, +5.64, +0.46 mm/s upwind and 6.00, 7.93, 5.10 over ground, of 4000 flies.
 
-    Over ground nothing is drawn: the model gives 6.000, 7.922, 5.050. When a pulse that ends "at 40
-    s" is last smelled is a matter of a sample or two, of which each moves the last by 0.033, the
-    one before by 0.0015.
+    Over ground nothing is drawn: the formulas as printed give 6.000, 7.922, 5.050. A sample sooner
+    or later, of the pulse, of the windows or of any line of them, moves the last by 0.033, the one
+    before by 0.0015: no natural order of the lines gives both. Filters of n samples that step by
+    1 - exp(-1/n) instead of 1/n, each line read with what the others were before, would: 7.926 and
+    5.102, with 5.643 and 0.466 upwind.
     """
     flies = 4000
     env, params = plumejax.make(
@@ -269,4 +271,116 @@ def test_a_silk_moth_surges_zigzags_and_loops(arena, drive):
     np.testing.assert_allclose(turn[:, 10:], side * rate * plan, atol=1e-4)
     np.testing.assert_allclose(
         speed[:, 10:], np.broadcast_to(26.0 * (plan == 0), (400, 140)), rtol=1e-5
+    )
+
+
+def mean_within(each, want, allowed=0.0):
+    """Whether the mean over animals is within three standard errors of what it should be."""
+    return abs(each.mean() - want) < 3 * each.std() / np.sqrt(len(each)) + allowed
+
+
+def walking_share(whiffs, steps):
+    """float[steps]: how many of Demir's flies walk after each step, by the stops that were."""
+    walk, standing = 1.0, np.zeros(steps)  # those that stand, by the step of their stop
+    shares = []
+    for t in range(steps):
+        past = np.asarray([w for w in whiffs if w <= t], int)
+        faded = np.exp(-(t - past) * DT / 0.52)
+        smelled = np.sum(faded * (past > np.arange(t)[:, None]), axis=1)
+        gone = -standing[:t] * np.expm1(-(0.29 + 0.41 * smelled) * DT)
+        since = (t - past[-1]) * DT if len(past) else np.inf
+        stopped = -walk * np.expm1(-(0.78 - 0.61 * np.exp(-since / 0.25)) * DT)
+        standing[:t] -= gone
+        standing[t] = stopped
+        walk += gone.sum() - stopped
+        shares.append(walk)
+    return np.asarray(shares)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("every", [15, 50])
+def test_demirs_fly_among_whiffs_walks_and_turns_as_often_as_it_should(arena, drive, every):
+    """Whiffs that come evenly: more of them within one stop, and within the memory of W."""
+    lanes, steps, settled = 4000, 500, 250
+    odours = (np.arange(steps) % every == 5).astype(float)
+    stands, turn, speed = drive(
+        demir(*arena),
+        odours,
+        lanes,
+        jax.random.key(5),
+        lambda a, m: (m.stands, (a[0] - 0.5) * 360.0, a[1] * 30.0),
+    )
+    whiffs = np.flatnonzero(odours)
+    share = walking_share(whiffs, steps)
+    assert mean_within(speed[:, settled:].mean(axis=1), 10.1 * share[settled:].mean())
+    # As many stops as starts, in the long run.
+    stops = (stands[:, settled:] & ~stands[:, settled - 1 : -1]).mean(axis=1)
+    since = DT * ((np.arange(steps) - 5) % every)[settled:]
+    rate = 0.78 - 0.61 * np.exp(-since / 0.25)
+    assert mean_within(stops, np.mean(share[settled - 1 : -1] * -np.expm1(-rate * DT)))
+
+    walks = ~stands[:, settled:]
+    saccades = walks & (np.abs(turn[:, settled:]) > 3.0)
+    share = share[settled:]
+    assert mean_within(saccades.mean(axis=1), -np.expm1(-DT / 0.75) * share.mean())
+    # W of whiffs without end, one every P seconds: exp(-s / 2) / (1 - exp(-P / 2)).
+    w = np.exp(-since / 2) / -np.expm1(-every * DT / 2)
+    right = turn[:, settled:][saccades] < 0
+    # The first whiff was 5 s before: the sum is short by exp(-5 / 2) of itself at most.
+    toward = np.average(1 / (1 + np.exp(-0.242 * w)), weights=share)
+    short = np.average(1 / (1 + np.exp(-0.242 * w * (1 - np.exp(-2.5)))), weights=share)
+    assert short - 3 * 0.5 / np.sqrt(len(right)) < right.mean()
+    assert right.mean() < toward + 3 * 0.5 / np.sqrt(len(right))
+
+
+@pytest.mark.slow
+def test_jayarams_fly_among_whiffs_turns_upwind_as_often_as_it_should(arena, drive):
+    """Odour of 0.4 s that comes each second."""
+    lanes, steps, settled = 2000, 1000, 500
+    odours = (np.arange(steps) % 50 < 20).astype(float)
+    turn, speed = drive(
+        jayaram(*arena),
+        odours,
+        lanes,
+        jax.random.key(6),
+        lambda a, m: ((a[0] - 0.5) * 360.0, a[1] * 30.0),
+    )
+    np.testing.assert_allclose(speed, 10.1, rtol=1e-5)
+    saccade = np.abs(turn) > 3.0
+    assert mean_within(saccade.mean(axis=1), -np.expm1(-DT / 0.75))
+    sizes = np.abs(turn[saccade])
+    assert mean_within(sizes, 30.0, 0.01)
+    assert sizes.std() == pytest.approx(8.0, rel=0.01)
+    assert turn[~saccade].std() == pytest.approx(20 / 89.94 * np.sqrt(89.94 * DT), rel=0.01)
+    # Within a second: odour from 0 to 0.4 s, low-passed by 2 s, the same after a second as before.
+    s = DT * np.arange(50)
+    up = -np.expm1(-np.minimum(s + DT, 0.4) / 2)
+    at_start = -np.expm1(-0.2) * np.exp(-0.3) / -np.expm1(-0.5)
+    on = 0.5 * np.where(
+        s < 0.4,
+        at_start * np.exp(-(s + DT) / 2) + up,
+        (at_start * np.exp(-0.2) + up) * np.exp(-(s + DT - 0.4) / 2),
+    )
+    w = np.exp(-s / 2) / -np.expm1(-0.5)
+    toward = 1 / (1 + np.exp(-0.242 * w - 3.872 * on))
+    right = turn[:, settled:][saccade[:, settled:]] < 0
+    assert within(right.mean(), toward.mean(), len(right))
+
+
+@pytest.mark.slow
+def test_a_silk_moth_that_is_hit_now_and_then_goes_and_turns_as_much_as_it_should(arena, drive):
+    """A hit each 1.5 s: a third of the time it surges; it turns 0.7 s one way, 0.3 s the other."""
+    odours = (np.arange(1500) % 75 == 0).astype(float)
+    turn, speed = np.moveaxis(
+        drive(silkmoth(*arena), odours, 400, jax.random.key(7), lambda a, m: a), -1, 0
+    )
+    turn, speed = np.deg2rad(turn - 0.5) * 360.0, speed * 30.0
+    np.testing.assert_allclose(speed.mean(), 26.0 / 3, rtol=1e-5)
+    np.testing.assert_allclose(np.abs(turn).mean() / DT, 2.0 / 3, rtol=1e-4)
+    # Sides are drawn anew at each hit: a random walk of 0.4 rad a step.
+    turned = turn.reshape(400, 20, 75).sum(axis=2)
+    np.testing.assert_allclose(np.abs(turned), 0.4, rtol=1e-3)
+    assert mean_within(turned.sum(axis=1), 0.0)
+    assert np.square(turned.sum(axis=1)).mean() == pytest.approx(
+        20 * 0.16, rel=3 * np.sqrt(2 / 400)
     )
