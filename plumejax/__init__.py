@@ -4,10 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from plumejax.adapters.gymnasium_ids import register_all as _register_all
-from plumejax.arms import named_tasks as _named_arm_tasks  # noqa: F401  (registers its ids)
 from plumejax.base.registry import Task, make, registered_tasks
 from plumejax.base.registry import register as _register
-from plumejax.search import encounter_tasks as _encounter_tasks  # noqa: F401
+from plumejax.search import encounter_tasks as _encounter_tasks  # noqa: F401  (registers its ids)
 from plumejax.search import finite_memory_tasks as _finite_memory_tasks  # noqa: F401
 from plumejax.search import fly_tasks as _fly_tasks  # noqa: F401
 from plumejax.search import intermittent_tasks as _intermittent_tasks  # noqa: F401
@@ -18,6 +17,10 @@ from plumejax.search import tasks as _search_tasks  # noqa: F401
 from plumejax.search import tracking_tasks as _tracking_tasks  # noqa: F401
 from plumejax.search import twins as _twins  # noqa: F401  (the last: one for each of them)
 from plumejax.version import __version__
+
+# isort: split
+# After all searches, in the order of `plumejax list`.
+from plumejax.arms import named_tasks as _arm_tasks  # noqa: F401
 
 if TYPE_CHECKING:
     from plumejax.adapters.gymnasium import EnvironmentConfig, PlumeEnv, PlumeSearchEnv

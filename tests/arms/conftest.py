@@ -1,4 +1,4 @@
-"""tests/arms: what several tests of the two arms share."""
+"""tests/arms/conftest: what several tests of the two arms share."""
 
 import json
 from pathlib import Path
