@@ -153,8 +153,9 @@ class Drawer:
         parts = [
             jnp.mean(nearness(away, params.scale, params.reached)),
             (jnp.mean(nearness(away, params.scale)) + holds) / 2,
-            unit(state.extension / params.pulled),
-            (unit(state.extension / params.kept_open) + kept) / 2,
+            # With one hand it is half as far: this phase ends with both.
+            holds * unit(state.extension / params.pulled),
+            (holds * unit(state.extension / params.kept_open) + kept) / 2,
             wide * (1 - holds + jnp.mean(state.gripper)) / 2,
         ]
         return jnp.stack(parts)[state.phase]

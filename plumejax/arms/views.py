@@ -28,8 +28,11 @@ WIDTHS = {
     "hold_count": 1,
     "progress": 1,
 }
-"""What a `Flat` observation begins with, and how many numbers each is; phase, task and which arm it
-is follow, one of so many numbers 1."""
+"""What a `Flat` observation begins with, and how many numbers each is."""
+
+WAYS = {"to_peer": 3, "to_objects": 3 * OBJECTS, "to_goal": 9}
+"""What follows, m, from the own gripper; then phase, task and which arm it is, one of so many
+numbers 1."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,10 @@ class Named:
 
 @dataclass(frozen=True)
 class Flat:
-    """One array, float[2, N], a row for each arm: `WIDTHS`, then phase, task, and which arm."""
+    """One array, float[2, N], a row for each arm: `WIDTHS`, `WAYS`, phase, task, and which arm.
+
+    It says where things are and, again, the way there, which is what a learner has to find out.
+    """
 
     def observe(self, task: Any, state: ArmsState, params: ArmsParams) -> jax.Array:
         seen = _seen(state)
@@ -102,7 +108,9 @@ class Flat:
             *(peer[name] for name in ("position", "velocity", "gripper")),
             *(seen[name] for name in list(WIDTHS)[6:]),
         ]
-        dtype = own["position"].dtype
+        here, dtype = own["position"], own["position"].dtype
+        each.append(peer["position"] - here)
+        each += [seen[name] - here[:, None] for name in ("objects", "goal")]
         for name, n in _one_of(task).items():
             each.append(jax.nn.one_hot(seen[name], n, dtype=dtype))
         return jnp.concatenate([x.reshape(ARMS, -1) for x in each], axis=1)
@@ -111,6 +119,10 @@ class Flat:
         named = Named().space(task, params).spaces
         own = named["robot_state"].spaces
         boxes = [*own.values(), *own.values(), *(named[name] for name in list(WIDTHS)[6:])]
+        low, high, _ = _bounds(params)
+        # Slots without an object, and goals that a task does not have, are at 0.
+        reach = jnp.tile(jnp.maximum(high, 0) - jnp.minimum(low, 0), sum(WAYS.values()) // 3)
+        boxes.append(Box(-reach, reach, (ARMS, *reach.shape), own["position"].dtype))
         ones = sum(_one_of(task).values())
         low, high = (
             jnp.concatenate(
@@ -130,7 +142,7 @@ class Flat:
 
     def named(self, task: Any, observation: jax.Array) -> dict[str, Any]:
         """The observation as `Named` gives it."""
-        widths = {**WIDTHS, **_one_of(task)}
+        widths = {**WIDTHS, **WAYS, **_one_of(task)}
         ends = np.cumsum(list(widths.values()))[:-1]
         x = dict(zip(widths, jnp.split(observation, ends, axis=1), strict=True))
         for name in _one_of(task):
