@@ -37,7 +37,7 @@ class EnvironmentConfig:
     """What a `NewtonMAEnv` is made of.
 
     Attributes:
-      task_name: of a registered two-arm task.
+      task_name: "lift", "handoff", "drawer", or what `arms.register_task` was told.
       seed: of the scenes that are drawn, 0 <= seed < 2^31.
       max_steps: steps after which an episode ends, > 0.
     """
@@ -47,6 +47,7 @@ class EnvironmentConfig:
     max_steps: int = 200
 
     def __post_init__(self) -> None:
+        require(isinstance(self.task_name, str), "task_name", self.task_name, "a name")
         require(self.seed is not None, "seed", self.seed, "an int, 0 <= seed < 2**31")
         require_seed(self.seed)
         whole = isinstance(self.max_steps, int | np.integer) and not isinstance(
@@ -57,6 +58,8 @@ class EnvironmentConfig:
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> "EnvironmentConfig":
         """The config with these fields, the others as by default. Raises `ValidationError`."""
+        good = isinstance(mapping, Mapping)
+        require(good, "config", mapping, "a dict or an EnvironmentConfig")
         known = [field.name for field in fields(cls)]
         for name in mapping:
             require(name in known, "config key", name, f"one of {', '.join(known)}")
@@ -79,7 +82,7 @@ class NewtonMAEnv:
 
     def __init__(self, config: EnvironmentConfig | Mapping[str, Any] | None = None) -> None:
         if not isinstance(config, EnvironmentConfig):
-            config = EnvironmentConfig.from_mapping(config or {})
+            config = EnvironmentConfig.from_mapping({} if config is None else config)
         self.config = config
         self.core, params = two_arm(config.task_name, view="pictures")
         self.params = params.replace(max_steps=np.int32(config.max_steps))
@@ -91,20 +94,20 @@ class NewtonMAEnv:
     @property
     def state(self) -> ArmsState:
         """The episode as it stands. Raises `StateError` before the first reset."""
-        if self._state is None:
-            raise not_reset("state")
-        return self._state
+        return self._ready("state")
 
     @property
     def phase(self) -> str:
         """Name of the phase that the next step belongs to."""
-        return _names(self.core, self.state)[int(self.state.phase)]
+        state = self._ready("phase")
+        return _names(self.core, state)[int(state.phase)]
 
     @property
     def metadata(self) -> TaskMetadata:
         """Phases, and by name goals, float[3] each, and thresholds of the task."""
-        task = parts(self.core.task)[int(self.state.task)]
-        goal = np.asarray(self.state.goal)
+        state = self._ready("metadata")
+        task = parts(self.core.task)[int(state.task)]
+        goal = np.asarray(state.goal)
         thresholds = {
             name: np.asarray(value).item()
             for name, value in vars(self.params.task).items()
@@ -157,12 +160,18 @@ class NewtonMAEnv:
 
     def render(self, mode: str = "rgb_array") -> dict[str, np.ndarray]:
         """`{"agent_a": uint8[48, 48, 3], "agent_b": the same}`, from above."""
-        image = np.asarray(self.state.observation["rgb"][0])
+        require(mode == "rgb_array", "mode", mode, "'rgb_array'")
+        image = np.asarray(self._ready("render").observation["rgb"][0])
         return {"agent_a": image, "agent_b": image.copy()}
 
     def close(self) -> None:
         """After this nothing but `close` works."""
         self._closed = True
+
+    def _ready(self, what: str) -> ArmsState:
+        if self._state is None:
+            raise not_reset(what)
+        return self._state
 
     def _info(self, info: Mapping[str, Any], done: bool) -> dict[str, Any]:
         info = jax.device_get(info)

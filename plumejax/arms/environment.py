@@ -161,7 +161,10 @@ class TwoArm(Environment):
 def _move(state: ArmsState, action: jax.Array, params: ArmsParams) -> ArmsState:
     """The arms moved and the grippers set."""
     old = state.arm_position
-    action = jnp.asarray(action).astype(old.dtype)
+    action = jnp.asarray(action)
+    if action.shape != (ARMS, ACTION_SIZE):  # no member of the space: the step changes nothing
+        return state
+    action = action.astype(old.dtype)
     step = jnp.clip(action[:, :3], -params.action_limit, params.action_limit)
     new = jnp.clip(old + step, params.workspace_low[None], params.workspace_high[None])
     return state.replace(

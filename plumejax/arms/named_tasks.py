@@ -51,10 +51,14 @@ def two_arm(
 
 
 def _chosen(what: str, choice: Any, known: Mapping[str, Callable[[], Any]]) -> Any:
-    if not isinstance(choice, str):
-        return choice
-    require(choice in known, what, choice, f"one of {', '.join(known)}")
-    return known[choice]()
+    names = f"one of {', '.join(known)}"
+    if isinstance(choice, str):
+        require(choice in known, what, choice, names)
+        return known[choice]()
+    method = {"view": "observe", "reward": "pay"}[what]
+    good = hasattr(choice, method) and not isinstance(choice, type)
+    require(good, what, choice, f"{names}, or an object with {method}()")
+    return choice
 
 
 def with_progress_reward(env: TwoArm, params: ArmsParams) -> tuple[TwoArm, ArmsParams]:

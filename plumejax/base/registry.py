@@ -1,10 +1,11 @@
 """base/registry: task ids and their factories; each family registers its own."""
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plumejax.base.errors import ValidationError
+from plumejax.base.errors import ValidationError, require
 from plumejax.base.randomised import randomised
 
 
@@ -53,8 +54,10 @@ def registered_tasks() -> dict[str, Task]:
 
 def find(task_id: str) -> Task:
     """The task of that id. Raises `ValidationError` that lists the known ids."""
-    if task_id not in _tasks:
-        raise ValidationError(f"no task {task_id!r}; there are: {', '.join(_tasks)}")
+    if not isinstance(task_id, str) or task_id not in _tasks:
+        near = difflib.get_close_matches(str(task_id), _tasks, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValidationError(f"no task {task_id!r}.{hint} There are: {', '.join(_tasks)}")
     return _tasks[task_id]
 
 
@@ -83,6 +86,8 @@ def make(
         if "keyword argument" not in str(error):
             raise
         raise ValidationError(f"{task_id} has no such choice: {error}") from error
+    is_dict = overrides is None or isinstance(overrides, Mapping)
+    require(is_dict, "overrides", overrides, 'a dict of numbers by path, as in {"plume.sigma": 8}')
     env, params = randomised(env, params, overrides or {})
     env.validate(params)
     return env, params

@@ -11,7 +11,7 @@ from plumejax.base.errors import require
 from plumejax.base.registry import find
 from plumejax.cli.evaluate import draw_arrivals
 from plumejax.cli.plume_named import bar
-from plumejax.evaluation.league import Cell, markdown, rows, run_league, write_table
+from plumejax.evaluation.league import CELLS, Cell, markdown, rows, run_league, write_table
 from plumejax.evaluation.results import Result, dataset, write_dataset
 from plumejax.evaluation.trials import Trial, parse_arguments
 from plumejax.learning.runs import parse_settings
@@ -74,12 +74,25 @@ def league(
         def told(trial: Trial, ended: int) -> None:
             shown.update(count, advance=ended, description=f"{trial.label} on {trial.task}")
 
-        cells = run_league(trials, out, progress=told)
+        try:
+            cells = run_league(trials, out, progress=told)
+        except KeyboardInterrupt:
+            shown.stop()
+            console.print(
+                f"{out / CELLS} has what is finished; the same command goes on from there",
+                highlight=False,
+                soft_wrap=True,
+            )
+            raise
     write_table(out, cells)
     _draw(out, cells)
     if episodes_out is not None:
         write_dataset(episodes_out, dataset(_results(cells).values()))
-    console.print(Markdown(markdown(cells)))
+    console.print(Markdown(markdown([cell for cell in cells if cell.result is not None])))
+    for cell in cells:
+        if cell.result is None:
+            line = f"{cell.trial.label} does not fit {cell.trial.task}: {cell.reason}"
+            console.print(line, highlight=False, soft_wrap=True)
     again = sum(cell.again for cell in cells)
     console.print(f"{out}: the tables and pictures; {again} of {len(cells)} were played before")
     return 0

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from plumejax.arms import controllers
 from plumejax.base.errors import ValidationError, require
@@ -55,7 +55,8 @@ def prepare(name: str, env: Any, params: Any, **arguments: Any) -> Prepared:
       ValidationError: no such policy, one that does not fit the task, or no such argument.
     """
     if name == PERFECT:
-        require(not hasattr(env, "task"), "policy", name, f"left to searches: {env.name} is none")
+        good = not hasattr(env, "task")
+        require(good, "policy", name, f"for a search: in {env.name} nothing is sought")
         env, params = told(env, params)
         return env, params, _made(name, greedy, env, params, arguments)
     known = policies()
@@ -68,9 +69,24 @@ def prepare(name: str, env: Any, params: Any, **arguments: Any) -> Prepared:
 
 
 def _made(name: str, factory: Callable[..., Any], env: Any, params: Any, arguments: Any) -> Any:
-    _, _, *takes = inspect.signature(factory).parameters
+    known = inspect.signature(factory).parameters
+    _, _, *takes = known
     wrong = sorted(set(arguments) - set(takes))
     if wrong:
         has = f"it takes {', '.join(takes)}" if takes else "it takes none"
         raise ValidationError(f"{name} has no argument {', '.join(wrong)}; {has}")
+    for argument, value in arguments.items():
+        _require_kind(f"{name}: {argument}", value, known[argument].annotation)
     return factory(env, params, **arguments)
+
+
+def _require_kind(what: str, value: Any, hint: Any) -> None:
+    """Raise `ValidationError` unless `value` is a number where `hint` says that it is one."""
+    kinds = {hint, *get_args(hint)}
+    if not kinds & {int, float} or (value is None and type(None) in kinds):
+        return
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if float in kinds:
+        require(number, what, value, "a number")
+    else:
+        require(number and isinstance(value, int), what, value, "a whole number")

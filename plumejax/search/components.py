@@ -120,6 +120,9 @@ METHODS = {
 
 def require_component(role: str, component: Any) -> None:
     """Raise `ComponentError` if `component` cannot play `role` ("plume", "sensor", ...)."""
+    if isinstance(component, type):
+        name = component.__name__
+        raise ComponentError(f"{role} = {name} is a class: give an object, such as {name}()")
     for method in METHODS[role]:
         if not callable(getattr(component, method, None)):
             raise ComponentError(

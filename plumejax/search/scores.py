@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from plumejax.base.errors import ValidationError, require
 from plumejax.base.registry import find
 
@@ -78,6 +80,8 @@ def normalised_return(task_id: str, mean_return: float) -> float:
     found = scores(task_id)
     if found is None:
         raise ValidationError(f"{task_id} has no measured scores; see `plumejax list`")
+    number = isinstance(mean_return, int | float | np.generic) and np.isfinite(mean_return)
+    require(number, "mean_return", mean_return, "one finite number")
     low, high = found.random.mean_return, found.perfect.mean_return
     require(low < high, f"{task_id}: perfect return", high, f"> that of a random agent, {low:g}")
     return (mean_return - low) / (high - low)

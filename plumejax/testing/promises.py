@@ -17,6 +17,12 @@ from plumejax.testing.forms import equal, explain, is_equal, require_that, same_
 def check_static(env: Environment, params: Any) -> None:
     """`env` is hashable and equal to its copy; every number of `params` has a dtype of its own."""
     twin = copy.deepcopy(env)
+    for name, part in vars(env).items():
+        require_that(
+            part == getattr(twin, name),
+            f"{name} = {part!r} does not equal its deep copy: make it a frozen dataclass, or give"
+            " it __eq__ and __hash__",
+        )
     require_that(hash(env) == hash(twin) and env == twin, f"{env!r} does not equal its deep copy")
     for path, value in paths.leaves(params).items():
         require_that(

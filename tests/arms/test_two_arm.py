@@ -420,3 +420,16 @@ def test_the_mixture_plays_each_of_its_tasks():
         which = int(np.argmax(np.asarray(state.task) == i))
         one = jax.tree.map(lambda x, which=which: x[which], state)
         assert set(own.info(alone, numbers)) <= set(env.info(one, params))
+
+
+def test_an_action_of_another_shape_changes_nothing(lift):
+    env, params = lift
+    state = held_state()
+    for action in (jnp.zeros(8), jnp.zeros((2, 3)), jnp.full((2, 4), jnp.nan)):
+        assert env.check(state, action, params) == 4
+        _, after, reward, *_ = env.step(KEY, state, action, params)
+        jax.tree.map(np.testing.assert_array_equal, after, state)
+        assert not np.any(reward)
+    for bad in ({"view": 3}, {"reward": None}, {"view": Lift}):
+        with pytest.raises(ValidationError, match=next(iter(bad))):
+            two_arm("lift", **bad)

@@ -5,6 +5,7 @@ import pytest
 import plumejax
 from plumejax.base import registry
 from plumejax.base.errors import ComponentError, ValidationError
+from plumejax.search.motion import Oriented
 
 
 def test_the_tasks_of_the_contract_are_registered():
@@ -43,7 +44,7 @@ def test_what_a_task_needs_is_asked_for(monkeypatch):
 @pytest.mark.parametrize(
     ("task_id", "kwargs", "message"),
     [
-        ("PlumeSerch-v0", {}, "there are: PlumeSearch-v0"),
+        ("PlumeSerch-v0", {}, "There are: PlumeSearch-v0"),
         ("PlumeSearch-v0", {"gridsize": (8, 8)}, "no such choice.*gridsize"),
         ("PlumeSearch-v0", {"grid_size": (8, 0)}, "grid_size"),
         ("PlumeSearch-v0", {"grid_size": 8}, "grid_size"),
@@ -69,3 +70,14 @@ def test_environments_composed_alike_are_equal(local):
     assert env == twin
     assert hash(env) == hash(twin)
     assert env != plumejax.make("PlumeSearchLocal-v0", grid_size=(12, 16))[0]
+
+
+def test_what_make_is_given_by_mistake_is_named():
+    for overrides in ("plume.sigma=8", [("plume.sigma", 8)], 3):
+        with pytest.raises(ValidationError, match="overrides"):
+            plumejax.make("PlumeSearchLocal-v0", overrides=overrides)
+    with pytest.raises(ComponentError, match=r"motion = Oriented is a class.*Oriented\(\)"):
+        plumejax.make("PlumeSearchLocal-v0", motion=Oriented)
+    for wrong in ("PlumeSearchlocal-v0", ["PlumeSearchLocal-v0"]):
+        with pytest.raises(ValidationError, match="Did you mean 'PlumeSearchLocal-v0'"):
+            plumejax.make(wrong)

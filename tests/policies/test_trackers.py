@@ -7,7 +7,9 @@ import pytest
 from scipy.stats import norm
 
 import plumejax
+from plumejax.base.errors import ValidationError
 from plumejax.policies.cast_and_surge import cast_and_surge, dung_beetle, moth_zigzag
+from plumejax.policies.catalogue import prepare
 from plumejax.policies.chemotaxis import braitenberg, e_coli, run_and_tumble
 from plumejax.policies.recoveries import backtracking, circling, surge_spiral
 from plumejax.search.antennae import bilateral
@@ -170,3 +172,11 @@ def test_braitenberg_turns_to_the_side_that_smells_more(arena):
     for sides, contrast in (((0.6, 0.2), 0.5), ((0.0, 0.3), -1.0), ((0.0, 0.0), 0.0)):
         action, _ = policy.act(jax.random.key(0), memory, jnp.asarray(sides, jnp.float32))
         assert float(action[0]) == pytest.approx(0.5 + contrast * 100.0 * DT / 360.0, abs=1e-6)
+
+
+def test_arguments_of_policies_are_numbers_where_they_should_be():
+    env, params = plumejax.make("Olfactory-Isotropic-19x19-v0")
+    for bad, said in (({"rate": "abc"}, "rate = 'abc'"), ({"steps": 1.5}, "steps = 1.5")):
+        name = "k-step-infotaxis"
+        with pytest.raises(ValidationError, match=f"{name}: {said}"):
+            prepare(name, env, params, **bad)
