@@ -1,5 +1,5 @@
 """benchmarks/league: `python -m benchmarks.league [NAMES...]`: the leagues whose tables are in
-benchmarks/league: searches by hits in still air and in wind, and the tracking of plumes.
+benchmarks/league: searches by hits in still air and in wind, and trackers of three plumes.
 
 Each is one `plumejax league`; what is played already is not played again.
 """
@@ -47,18 +47,15 @@ LEAGUES: dict[str, dict[str, Any]] = {
         ),
         "set": ("max_steps=600",),
     },
-    "tracking": {
-        "tasks": (
-            "PlumeTracking-Code-Constant-v0",
-            "PlumeTracking-Code-SwitchMany-v0",
-            "PlumeTracking-Farrell-v0",
-        ),
+    "trackers": {
+        # A smooth plume, an intermittent one in wind, and packets whose source walks.
+        "tasks": ("PlumeSearchLocal-v0", "FiniteMemory-Cosh-v0", "MovingSource-v0"),
         "policies": (
             *("perfect", "random", "gradient", "run-and-tumble", "e-coli", "dung-beetle"),
-            *("cast-and-surge", "cast-and-surge:cast=1", "moth-zigzag", "surge-spiral"),
-            *("surge-spiral:gap=2", "circling", "backtracking"),
+            *("cast-and-surge", "cast-and-surge:cast=2", "moth-zigzag", "surge-spiral"),
+            *("surge-spiral:gap=3", "circling", "backtracking"),
         ),
-        "plumes": 64,
+        "set": ("max_steps=1000",),
     },
 }
 

@@ -157,10 +157,12 @@ class HandOff:
         ground = length(baton[:2] - state.goal[2, :2])
         # From where the baton changes hands to where it belongs it is about half a metre.
         way = 2 * params.bring_scale
+        meets = nearness(handoff, way, params.met)
+        closes = nearness(second, params.reached) * (1 - state.gripper[1])
         parts = [
             (reaches + waiting) / 2,
             (nearness(source, params.scale) + holds[0]) / 2,
-            (holds[0] + holds[1] + nearness(handoff, way, params.met) + nearness(second, way)) / 4,
+            holds[0] * (1 + holds[1] + meets + nearness(second, way) + closes) / 5,
             holds[1] * (1 + nearness(target, way, params.brought) + 1 - holds[0]) / 3,
             nearness(ground, params.brought, params.landed / 2) * (1 + jnp.mean(state.gripper)) / 2,
         ]
