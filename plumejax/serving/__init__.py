@@ -24,7 +24,7 @@ _LAZY = {
     "create_app": "plumejax.serving.app",
 }
 
-__all__ = list(_LAZY)  # noqa: PLE0605
+__all__ = list(_LAZY)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""serving/environment: HostEnvironment, an environment that is an object, and its frozen messages."""
+"""serving/environment: HostEnvironment, an environment that is an object; frozen messages."""
 
 import abc
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ class Frozen(BaseModel):
     """A message that cannot change, nor can the containers in it: lists become tuples, dicts
     become read-only mappings, so declare `tuple` and `Mapping`. Other fields are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     @field_validator("*", mode="after")
     @classmethod
@@ -142,7 +142,7 @@ def new_state(episode_id: str | None = None) -> State:
 def refused(observation: Any, code: str, message: str) -> Any:
     """`observation`, the last one, with why the action was no transition; it pays nothing."""
     error = {"code": code, "message": message}
-    metadata = FrozenDict({**observation.metadata, "error": error})
+    metadata: Mapping[str, Any] = FrozenDict({**observation.metadata, "error": error})
     return observation.model_copy(update={"reward": None, "metadata": metadata})
 
 

@@ -50,8 +50,8 @@ def stacked_models(name: str, env: Any, params: Any) -> tuple[type[Action], type
     """As `task_models` with a leading axis of lanes, every field an `Array`."""
 
     def arrays(name: str, base: type, space: Any) -> Any:
-        fields = {field: (Array, ...) for field in _fields(space)}
-        return create_model(name, __base__=base, **fields)  # type: ignore[call-overload]
+        fields: Any = dict.fromkeys(_fields(space), (Array, ...))
+        return create_model(name, __base__=base, **fields)
 
     return (
         arrays(f"{name}Actions", Action, env.action_space(params)),
@@ -86,6 +86,8 @@ def packed(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: packed(each) for name, each in value.items()}
     array = np.asarray(value)
+    if array.dtype == np.int64:  # of Python's numbers; none of ours are
+        array = array.astype(np.int32)
     small_end_first = array.astype(array.dtype.newbyteorder("<"), copy=False)
     data = base64.b64encode(small_end_first.tobytes()).decode()
     return {"dtype": array.dtype.name, "shape": list(array.shape), "data": data}
@@ -158,7 +160,7 @@ def _real(dtype: np.dtype, low: Any, high: Any) -> Any:
     most = float(np.finfo(dtype).max)
     # Of a number below the least of float32 JSON schemas make a number that is not finite.
     low, high = max(float(low), -most), min(float(high), most)
-    bounds: dict[str, float] = {}
+    bounds: dict[str, Any] = {}
     if low > -sys.float_info.max:
         bounds["ge"] = low
     if high < sys.float_info.max:
@@ -173,7 +175,10 @@ def _nested(low: np.ndarray, high: np.ndarray, scalar: Any) -> Any:
     n = len(low)
     if n and np.all(low == low[:1]) and np.all(high == high[:1]):
         row = _nested(low[0], high[0], scalar)
-        return Annotated[tuple[row, ...], Field(min_length=n, max_length=n)]
+        return Annotated[
+            tuple[row, ...],  # type: ignore[valid-type]
+            Field(min_length=n, max_length=n),
+        ]
     return tuple[tuple(_nested(*bounds, scalar) for bounds in zip(low, high, strict=True))]  # type: ignore[misc]
 
 
@@ -191,12 +196,12 @@ def _fitting(space: Any, array: Array) -> Array:
 def _fit(array: np.ndarray, space: Any, shape: tuple[int, ...]) -> np.ndarray:
     """`array`, if it is of the shape and within the bounds of the space."""
     dtype = np.dtype(space.dtype)
-    if array.shape != shape or array.dtype != dtype:
+    if array.shape != shape or array.dtype.kind != dtype.kind:
         raise ValueError(f"it is {array.dtype}{array.shape}, and should be {dtype}{shape}")
     low, high = _bounds(space)
     if not np.all(np.isfinite(array)) or not np.all((array >= low) & (array <= high)):
         raise ValueError("a number is out of bounds")
-    return array
+    return array.astype(dtype)
 
 
 def _bounds(space: Any) -> tuple[Any, Any]:

@@ -1,11 +1,11 @@
-"""tests/serving/test_environment: the rules of the environment object, E1 to E13, I1, I2, I4, I5."""
+"""tests/serving/test_environment: the rules of the environment object and of its messages."""
 
 import copy
 from uuid import UUID
 
 import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumejax.serving import (
@@ -184,6 +184,7 @@ def test_the_state_handed_out_is_no_handle_on_the_environment():
     assert echo.state.episode_id != "mine"
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 3), st.one_of(st.none(), st.integers(0, 3))), max_size=60))
 def test_interleaved_instances_live_as_they_do_alone(moves):
     """I2: whatever the order, each instance does what it does alone."""
