@@ -16,7 +16,6 @@ import numpy as np
 from flax import struct
 
 from plumejax.adapters.packing import Packed, pack, unpack
-from plumejax.base import lifecycle
 from plumejax.serving import models
 from plumejax.serving.engine import Outcome, body, episode_done, require_time
 from plumejax.serving.environment import State
@@ -70,12 +69,11 @@ class Seen(NamedTuple):
     info: Any
 
 
-@partial(jax.jit, static_argnames=("env", "lanes"))
 def fresh_lanes(env: Any, lanes: int, params: Any) -> Lanes:
-    """Lanes that wait for their first reset."""
-    _, state = env.reset(jax.random.key(0), params)
-    state = jax.tree.map(lambda x: jnp.broadcast_to(x, (lanes, *jnp.shape(x))), state)
-    return Lanes(lifecycle.created(state), jnp.zeros(lanes, jnp.uint32))
+    """Lanes that wait for their first reset; zeros, and 0 is CREATED."""
+    _, one = jax.eval_shape(env.reset, jax.random.key(0), params)
+    state = jax.tree.map(lambda x: np.zeros((lanes, *x.shape), x.dtype), one)
+    return jax.device_put(Lanes(state, np.zeros(lanes, np.uint32)))
 
 
 @partial(jax.jit, static_argnames="env", donate_argnames="lanes")

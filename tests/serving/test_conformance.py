@@ -17,7 +17,7 @@ SEED = {"seed": 3}
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param("Echo", marks=pytest.mark.slow), "PlumeSearch"]
+    scope="module", params=["Echo", pytest.param("PlumeSearch", marks=pytest.mark.slow)]
 )
 def served(request, serve, local):
     """A server of either kind."""
