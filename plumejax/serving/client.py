@@ -13,6 +13,9 @@ from plumejax.serving.models import VALUE, Array, encoded, packed, to_numpy
 TIMEOUT = 15.0
 """s, that a client waits for an answer."""
 
+COMPILING = 300.0
+"""s, that it waits for a session: one of many episodes compiles first."""
+
 VECTOR = "/v1/vector/sessions"
 """Where there are sessions of many episodes."""
 
@@ -102,7 +105,7 @@ class Client(Messages):
     @classmethod
     def open(cls, base_url: str, *, num_envs: int | None = None, **options: Any) -> "Client":
         """A client in a new session, of `num_envs` episodes if that is given."""
-        with cls(base_url, **options) as server:
+        with cls(base_url, **{**options, "timeout": COMPILING}) as server:
             path, body = _new_session(num_envs)
             session = server._post(path, body)["session_id"]
         return cls(f"{server.base_url}{path}/{session}", **options)
@@ -163,7 +166,7 @@ class AsyncClient(Messages):
         cls, base_url: str, *, num_envs: int | None = None, **options: Any
     ) -> "AsyncClient":
         """As `Client.open`."""
-        async with cls(base_url, **options) as server:
+        async with cls(base_url, **{**options, "timeout": COMPILING}) as server:
             path, body = _new_session(num_envs)
             session = (await server._post(path, body))["session_id"]
         return cls(f"{server.base_url}{path}/{session}", **options)

@@ -272,8 +272,8 @@ class LaneEngine:
             jax.tree.map(partial(_put, job.place), self._actions, job.action)
         lanes = self._lanes, active, self._actions
         self._lanes, packed = step_lanes(self.env, *lanes, self.params)
-        seen = on_host(packed)
-        return [jax.tree.map(lambda x, job=job: x[job.place], seen) for job in jobs]
+        leaves, structure = jax.tree.flatten(on_host(packed))
+        return [structure.unflatten([x[job.place] for x in leaves]) for job in jobs]
 
 
 def new_seed() -> int:

@@ -32,7 +32,9 @@ def server(app: FastAPI, host: str, port: int, ready: Callable[[str], None]) -> 
         port=port,
         workers=1,
         log_level="warning",
+        access_log=False,
         ws_max_size=MAX_MESSAGE,
+        ws_per_message_deflate=False,  # it takes longer than the step
         server_header=False,
         timeout_graceful_shutdown=5,
     )
