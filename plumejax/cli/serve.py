@@ -64,7 +64,7 @@ def serve(
 
 
 def _task(task: str, settings: tuple[str, ...], data: Path | None) -> Any:
-    if task == "Echo" or not (settings or data):
+    if not (settings or data):
         return task
     static = {} if data is None else {"data": data}
     return make(task, overrides=parse_settings(settings), **static)

@@ -64,6 +64,8 @@ class SessionReply(Frozen):
 
 
 class ErrorDetail(Frozen):
+    """The code is of the same kind over HTTP and WebSocket; the message is for people."""
+
     code: str
     message: str
 

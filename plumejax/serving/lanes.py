@@ -273,7 +273,7 @@ class LaneEngine:
         lanes = self._lanes, active, self._actions
         self._lanes, packed = step_lanes(self.env, *lanes, self.params)
         leaves, structure = jax.tree.flatten(on_host(packed))
-        return [structure.unflatten([x[job.place] for x in leaves]) for job in jobs]
+        return [jax.tree.unflatten(structure, [x[job.place] for x in leaves]) for job in jobs]
 
 
 def new_seed() -> int:

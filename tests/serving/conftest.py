@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import signal
 import threading
 import time
 
@@ -108,14 +107,6 @@ def running(task, **options):
     finally:
         uvicorn.should_exit = True
         thread.join()
-
-
-@pytest.fixture
-def interruptible():
-    """Ctrl-C reaches what a test starts, though a shell lets its background jobs ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -51,7 +51,7 @@ class Play:
 
 @pytest.fixture(scope="module")
 def play(local):
-    play = Play(LaneEngine("Local", "A task.", local, 8))
+    play = Play(LaneEngine("Local", "A task.", local, 32))
     yield play
     play.close()
 
@@ -77,7 +77,7 @@ def test_a_seeded_session_is_the_episode_of_the_library(play, local):
 
 
 def test_the_same_in_any_company(play):
-    """Byte for byte: alone, and in another lane among others that come and go."""
+    """Byte for byte: alone, among 31 others that come and go, and in another lane."""
 
     def episode(place, between):
         bodies = [play.reset(place, 11).body]
@@ -87,7 +87,7 @@ def test_the_same_in_any_company(play):
         return bodies
 
     async def noise():
-        one, *others = range(1, 8)
+        one, *others = range(1, 32)
         await play.engine.reset(one, None, State(episode_id="n"))
         action, state = play.engine.action(value=int(rng.integers(4))), State(episode_id="n")
         steps = [play.engine.step(place, action, state, NEVER) for place in others]
@@ -96,7 +96,7 @@ def test_the_same_in_any_company(play):
     rng = np.random.default_rng(0)
     alone = episode(0, lambda: None)
     assert episode(0, lambda: play.run(noise())) == alone
-    assert episode(5, lambda: None) == alone
+    assert episode(31, lambda: None) == alone
 
 
 MOVES = st.lists(st.tuples(st.integers(0, 7), st.one_of(st.none(), st.integers(0, 3))), max_size=40)
