@@ -1,7 +1,8 @@
-"""tests/conftest: strict JAX modes for every test, and the few tasks that they share."""
+"""tests/conftest: strict JAX modes for every test, and what they share."""
 
 import json
 import os
+import signal
 import tempfile
 
 # Most of the suite's time goes into machine code that runs once or twice. The programs are the
@@ -43,6 +44,17 @@ def local():
 def full():
     """`(env, params)` of the full-field task on the same small grid."""
     return plumejax.make("PlumeSearch-v0", grid_size=(16, 12), overrides=SMALL)
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C reaches what a test starts, even where the tests run in the background.
+
+    A shell lets its background jobs ignore it, and they hand that on.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 SMALL = {"plume.sigma": 3.0, "ending.radius": 2.0, "max_steps": 40}

@@ -45,9 +45,16 @@ def _verbs() -> dict[str, Callable[..., int]]:
     from plumejax.cli.evaluate import evaluate
     from plumejax.cli.league import league
     from plumejax.cli.list_tasks import list_tasks
+    from plumejax.cli.serve import serve
     from plumejax.cli.train import train
 
-    return {"train": train, "evaluate": evaluate, "league": league, "list": list_tasks}
+    return {
+        "train": train,
+        "evaluate": evaluate,
+        "league": league,
+        "serve": serve,
+        "list": list_tasks,
+    }
 
 
 def _plume_verbs() -> dict[str, Callable[..., int]]:

@@ -1,0 +1,320 @@
+"""serving/lanes: LaneEngine, sessions of a task as lanes of one compiled step."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from plumejax.adapters.packing import Packed, pack, unpack
+from plumejax.serving import models
+from plumejax.serving.engine import Outcome, body, episode_done, require_time
+from plumejax.serving.environment import State
+from plumejax.serving.refusals import RefusedError
+
+
+class Code(IntEnum):
+    """What became of a step: the codes of `Environment.check`, and one more."""
+
+    FINE = 0
+    NOT_RESET = 1
+    EPISODE_DONE = 2
+    CLOSED = 3
+    BAD_ACTION = 4
+    NOT_FINITE = 5
+
+
+class Lanes(struct.PyTreeNode):
+    """Episodes side by side: all that a step changes.
+
+    Attributes:
+      state: of the environment, leaves lead with the number of lanes.
+      seed: uint32[lanes], of their last resets: with `key = jax.random.key(seed)` a reset is
+        `env.reset(fold_in(key, 0), params)` and step t = 1, 2, ... is `env.step(fold_in(key, t),
+        state, action, params)`, as in the Gymnasium adapter.
+    """
+
+    state: Any
+    seed: Any
+
+
+class Seen(NamedTuple):
+    """What the host reads of a lane after a step or a reset.
+
+    Attributes:
+      code: int32[], a `Code`; nothing was changed unless it is FINE.
+      reward: float[], that of all agents together.
+      rewards: float[A] of an environment of several agents, else None.
+      terminated, truncated: bool[].
+      step_count: int32[].
+      observation, info: of the environment.
+    """
+
+    code: Any
+    reward: Any
+    rewards: Any
+    terminated: Any
+    truncated: Any
+    step_count: Any
+    observation: Any
+    info: Any
+
+
+def fresh_lanes(env: Any, lanes: int, params: Any) -> Lanes:
+    """Lanes that wait for their first reset; zeros, and 0 is CREATED."""
+    _, one = jax.eval_shape(env.reset, jax.random.key(0), params)
+    state = jax.tree.map(lambda x: np.zeros((lanes, *x.shape), x.dtype), one)
+    return jax.device_put(Lanes(state, np.zeros(lanes, np.uint32)))
+
+
+@partial(jax.jit, static_argnames="env", donate_argnames="lanes")
+def reset_lane(env: Any, lanes: Lanes, place: Any, seed: Any, params: Any) -> tuple[Lanes, Packed]:
+    """The lane at `place`, int32[], begun anew from `seed`, uint32[]; the others as they were.
+
+    One lane begins at a time, whoever else waits: a start may be costly, and its numbers must not
+    depend on how many begin.
+    """
+    observation, state = env.reset(jax.random.fold_in(jax.random.key(seed), 0), params)
+    info = env.info(state, env.episode_params(state, params))
+    no, none = jnp.asarray(False), jnp.zeros_like(state.total_reward)
+    seen = see(jnp.int32(0), none, no, no, state.step_count, observation, info)
+
+    def put(old: jax.Array, one: jax.Array) -> jax.Array:
+        return old.at[place].set(jnp.where(seen.code == 0, one, old[place]))
+
+    return jax.tree.map(put, lanes, Lanes(state, seed)), pack(seen)
+
+
+@partial(jax.jit, static_argnames="env", donate_argnames="lanes")
+def step_lanes(
+    env: Any, lanes: Lanes, active: Any, actions: Any, params: Any
+) -> tuple[Lanes, Packed]:
+    """One step of the lanes in `active`, bool[lanes]; what is seen leads with the lanes.
+
+    A lane that is not active, or whose code is not FINE, stays as it was.
+    """
+
+    def one(lane: Lanes, active: jax.Array, action: Any) -> tuple[Lanes, Seen]:
+        count = (lane.state.step_count + 1).astype(jnp.uint32)
+        key = jax.random.fold_in(jax.random.key(lane.seed), count)
+        code = env.check(lane.state, action, params)
+        observation, state, reward, terminated, truncated, info = env.step(
+            key, lane.state, action, params
+        )
+        seen = see(code, reward, terminated, truncated, state.step_count, observation, info)
+        keep = active & (seen.code == 0)
+        return lane.replace(state=jax.tree.map(partial(jnp.where, keep), state, lane.state)), seen
+
+    lanes, seen = jax.vmap(one)(lanes, active, actions)
+    return lanes, pack(seen)
+
+
+def see(
+    code: jax.Array,
+    reward: jax.Array,
+    terminated: jax.Array,
+    truncated: jax.Array,
+    step_count: jax.Array,
+    observation: Any,
+    info: Any,
+) -> Seen:
+    """A `Seen` of these; NOT_FINITE if one of the numbers is not."""
+    rewards = None if reward.ndim == 0 else reward
+    numbers = (rewards, terminated, truncated, step_count, observation, info)
+    seen = Seen(code, jnp.sum(reward), *numbers)
+    bad = (code == 0) & ~is_finite(seen)
+    return seen._replace(code=jnp.where(bad, jnp.int32(Code.NOT_FINITE), code))
+
+
+def is_finite(tree: Any) -> jax.Array:
+    """bool[]: whether every number in it is."""
+    floats = [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in floats]))
+
+
+@dataclass(eq=False)
+class Job:
+    """A step that waits for the next batch.
+
+    Attributes:
+      place, action: of which lane.
+      deadline: of its beginning.
+      seen: a `Seen`, in the end.
+    """
+
+    place: int
+    action: Any
+    deadline: float
+    seen: asyncio.Future
+
+
+class LaneEngine:
+    """Runs a task of arrays, a lane at each place; all lanes step in one program.
+
+    One thread owns the lanes, and no other runs programs. What waits when it is free is its next
+    batch. Every batch has the same shape, so the numbers of a session do not depend on its company.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        task: tuple[Any, Any],
+        capacity: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name, self.about, self.capacity = name, about, capacity
+        self.env, self.params = task
+        self.action, self.observation = models.task_models(name, *task)
+        self.state = State
+        self.clock = clock
+        self._space = self.env.action_space(self.params)
+        self._actions = jax.tree.map(
+            lambda x: np.zeros((capacity, *x.shape), x.dtype),
+            jax.eval_shape(self._space.sample, jax.random.key(0)),
+        )
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
+        self._lanes: Any = None
+        self._waiting: list[Job] = []
+        self._stepping: asyncio.Task | None = None
+
+    @property
+    def healthy(self) -> bool:
+        """False once a program has failed half way and taken the lanes with it."""
+        return not any(x.is_deleted() for x in jax.tree.leaves(self._lanes))
+
+    async def start(self) -> None:
+        await self.run(self._warm)
+
+    async def stop(self) -> None:
+        self._thread.shutdown(wait=True)
+
+    async def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """`work(*arguments)` on the thread of the engine."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    async def open(self, place: int, num_envs: int) -> None:
+        pass
+
+    def release(self, place: int) -> None:
+        # A session is reset before it can step or see anything, and that writes its whole lane.
+        pass
+
+    async def reset(self, place: int, seed: int | None, state: State) -> Outcome:
+        seed = new_seed() if seed is None else seed
+        return outcome(await self.run(self._reset, place, seed), state, {"seed": seed})
+
+    async def step(self, place: int, action: Any, state: State, deadline: float) -> Outcome:
+        seen = asyncio.get_running_loop().create_future()
+        self._waiting.append(Job(place, models.member(self._space, action), deadline, seen))
+        if self._stepping is None:
+            self._stepping = asyncio.create_task(self._step_all())
+        return outcome(await seen, state, {})
+
+    async def _step_all(self) -> None:
+        """Step what waits, batch after batch, until nothing does."""
+        # What has come in already is read first, and is of the first batch.
+        await asyncio.sleep(0)
+        while self._waiting:
+            jobs, self._waiting = self._in_time(self._waiting), []
+            if not jobs:
+                continue
+            try:
+                seen = await self.run(self._step, jobs)
+            except Exception as error:
+                for job in jobs:
+                    job.seen.set_exception(error)
+            else:
+                for job, each in zip(jobs, seen, strict=True):
+                    job.seen.set_result(each)
+        self._stepping = None
+
+    def _in_time(self, jobs: Sequence[Job]) -> list[Job]:
+        """Those whose deadline is not past; the others are told."""
+        kept = []
+        for job in jobs:
+            try:
+                require_time(self.clock, job.deadline)
+                kept.append(job)
+            except RefusedError as refused:
+                job.seen.set_exception(refused)
+        return kept
+
+    # What follows runs on the thread.
+
+    def _warm(self) -> None:
+        self.params = jax.device_put(self.params)
+        self._lanes = fresh_lanes(self.env, self.capacity, self.params)
+        # Twice: what a program gives is what the next one takes.
+        for _ in range(2):
+            self._reset(0, 0)
+            self._step([])
+        self._lanes = fresh_lanes(self.env, self.capacity, self.params)
+
+    def _reset(self, place: int, seed: int) -> Seen:
+        lane = np.int32(place), np.uint32(seed)
+        self._lanes, packed = reset_lane(self.env, self._lanes, *lane, self.params)
+        return on_host(packed)
+
+    def _step(self, jobs: Sequence[Job]) -> list[Seen]:
+        active = np.zeros(self.capacity, bool)
+        for job in jobs:
+            active[job.place] = True
+            jax.tree.map(partial(_put, job.place), self._actions, job.action)
+        lanes = self._lanes, active, self._actions
+        self._lanes, packed = step_lanes(self.env, *lanes, self.params)
+        leaves, structure = jax.tree.flatten(on_host(packed))
+        return [jax.tree.unflatten(structure, [x[job.place] for x in leaves]) for job in jobs]
+
+
+def new_seed() -> int:
+    """For an episode that comes with none."""
+    return secrets.randbits(31)
+
+
+def on_host(packed: Packed) -> Any:
+    """The tree, in NumPy arrays."""
+    return unpack(jax.device_get(packed.arrays), packed.layout)
+
+
+def outcome(seen: Seen, state: State, metadata: dict[str, Any]) -> Outcome:
+    """The outcome of a step on from `state`; an action that was none is an error observation.
+
+    Raises what another code says.
+    """
+    code = Code(int(seen.code))
+    if code == Code.EPISODE_DONE:
+        raise episode_done()
+    if code in (Code.NOT_RESET, Code.CLOSED):
+        raise RefusedError(409, "NOT_RESET", "reset first")
+    if code == Code.NOT_FINITE:
+        raise FloatingPointError("a transition gave a number that is not finite; it was not made")
+    found = {
+        **metadata,
+        **models.encoded(seen.info),
+        "terminated": bool(seen.terminated),
+        "truncated": bool(seen.truncated),
+    }
+    if seen.rewards is not None:
+        found["rewards"] = models.encoded(seen.rewards)
+    reward = float(seen.reward)
+    if code == Code.BAD_ACTION:
+        reward = None  # type: ignore[assignment]
+        found["error"] = {"code": code.name, "message": "the action is not in the action space"}
+    observation = models.encoded(models.observed(seen.observation))
+    done = found["terminated"] or found["truncated"]
+    after = state.model_copy(update={"step_count": int(seen.step_count)})
+    return Outcome(body(observation, reward, done, found), after)
+
+
+def _put(place: int, all_of_them: np.ndarray, one: np.ndarray) -> None:
+    all_of_them[place] = one

@@ -1,0 +1,162 @@
+"""tests/serving/test_guard: who may speak to the server, and how."""
+
+import asyncio
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from plumejax.base.errors import ValidationError
+from plumejax.serving import AsyncClient, Client, Echo, HostEnvironment, create_app
+from plumejax.serving.client import RequestRefusedError
+
+TOKEN = "a secret"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+HELLO = {"action": {"message": "hi"}}
+
+
+class Broken(Echo):
+    """Fails half way through a step."""
+
+    def step(self, action):
+        observation = super().step(action)
+        if action.message == "fail":
+            raise RuntimeError("the password is swordfish")
+        if action.message == "nan":
+            return observation.model_copy(update={"reward": float("nan")})
+        return observation
+
+
+@pytest.fixture(scope="module")
+def served(serve):
+    """A server that asks for a token, and for the name of a session."""
+    with serve(Broken, token=TOKEN, isolation="strict", max_body=2000) as served:
+        served.http.headers.update(BEARER)
+        yield served
+
+
+@pytest.mark.parametrize("given", [{}, {"Authorization": "Bearer x"}, {"Authorization": TOKEN}])
+def test_nothing_goes_without_the_token(served, given):
+    with httpx.Client(base_url=served.url, headers=given) as http:
+        for verb, path in (("POST", "/sessions"), ("GET", "/state"), ("GET", "/schema")):
+            answer = http.request(verb, path)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHORIZED")
+            assert answer.headers["www-authenticate"] == "Bearer"
+        assert http.get("/health").json() == {"status": "healthy"}
+    with (
+        pytest.raises(InvalidStatus, match="403"),
+        served.socket(additional_headers=given),
+    ):
+        pass
+
+
+def test_a_request_must_name_its_session(served):
+    for answer in (
+        served.post("/reset"),
+        served.post("/step", HELLO),
+        served.get("/state"),
+    ):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "SESSION_REQUIRED")
+    with Client.open(served.url, token=TOKEN) as client:
+        assert client.reset().observation["echoed_message"] == "Echo environment ready!"
+
+
+def test_pages_of_other_origins_and_names_are_refused(served):
+    path = served.session()
+    foreign = {"Origin": "http://evil.example"}
+    answer = served.post(path + "/reset", headers=foreign)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "FOREIGN_ORIGIN")
+    assert served.post(path + "/reset", headers={"Origin": served.url}).status_code == 200
+    headers = {**foreign, **BEARER}
+    with pytest.raises(InvalidStatus, match="403"), served.socket(additional_headers=headers):
+        pass
+    # A name that another has pointed at this machine.
+    assert served.get(path + "/state", headers={"Host": "evil.example"}).status_code == 400
+
+
+def test_bodies_are_json_and_not_large(served):
+    path = served.session()
+    served.post(path + "/reset")
+    text = served.post(path + "/step", content="{}", headers={"content-type": "text/plain"})
+    assert (text.status_code, text.json()["error"]["code"]) == (415, "UNSUPPORTED_TYPE")
+    large = {"action": {"message": "a" * 2000}}
+    json = {"content-type": "application/json"}
+
+    def chunks():
+        for _ in range(30):
+            yield b"a" * 100
+
+    for answer in (
+        served.post(path + "/step", large),
+        served.post(path + "/step", content=chunks(), headers=json),
+    ):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "BODY_TOO_LARGE")
+    with served.socket(path + "/ws", additional_headers=BEARER) as socket:
+        with pytest.raises(ConnectionClosed):
+            socket.say("step", large["action"])
+        assert socket.connection.close_code == 1009
+    assert served.get(path + "/state").json()["step_count"] == 0
+
+
+@pytest.mark.parametrize("message", ["fail", "nan"])
+def test_an_error_of_the_environment_tells_nothing_and_changes_nothing(served, message, caplog):
+    path = served.session()
+    served.post(path + "/reset")
+    served.post(path + "/step", HELLO)
+    answer = served.post(path + "/step", {"action": {"message": message}})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (500, "EXECUTION_ERROR")
+    assert "swordfish" not in answer.text
+    number = error["message"].removeprefix("internal error ")
+    assert any(number in record.getMessage() for record in caplog.records)
+    assert served.get(path + "/state").json()["step_count"] == 1
+    assert served.post(path + "/step", HELLO).json()["metadata"]["step"] == 2
+
+
+def test_the_cookie_is_not_for_scripts_nor_other_sites(serve):
+    with serve("Echo") as served:
+        cookie = served.post("/reset").headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+def test_beyond_this_machine_there_must_be_a_token():
+    with pytest.raises(ValidationError, match="token"):
+        create_app("Echo", host="0.0.0.0")
+    with pytest.raises(ValidationError, match="token"):
+        create_app("Echo", host="example.org")
+    app = create_app("Echo", host="0.0.0.0", token=TOKEN)
+    assert app.docs_url is None
+
+
+def test_what_cannot_be_served():
+    with pytest.raises(ValidationError, match="no task"):
+        create_app("PlumeSearch-v99")
+    with pytest.raises(ValidationError, match="capacity"):
+        create_app("Echo", capacity=0)
+    with pytest.raises(ValidationError, match="HostEnvironment"):
+        create_app(dict)
+    assert issubclass(Broken, HostEnvironment)
+
+
+def test_the_clients_say_what_was_wrong(served):
+    with Client.open(served.url, token=TOKEN) as client, pytest.raises(RequestRefusedError) as seen:
+        client.step({"message": "hi"})
+    assert (seen.value.status, seen.value.code) == (409, "NOT_RESET")
+    assert isinstance(seen.value, httpx.HTTPStatusError)
+
+    async def play():
+        async with await AsyncClient.open(served.url, token=TOKEN) as client:
+            await client.reset()
+            result = await client.step({"message": "hello"})
+            return result, await client.state()
+
+    result, state = asyncio.run(play())
+    assert (result.observation["echoed_message"], result.reward, result.done) == (
+        "hello",
+        0.5,
+        False,
+    )
+    assert state.step_count == 1
+    with pytest.raises(ValueError, match="immutable"):
+        result.observation["echoed_message"] = "mine"
