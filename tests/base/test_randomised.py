@@ -124,6 +124,7 @@ def test_elements_of_an_array_are_drawn_independently_with_common_or_own_ends():
 # ---- the task ----
 
 
+@pytest.mark.slow
 def test_a_randomised_task_keeps_every_promise(task):
     check_task(*task, steps=4)
 

@@ -170,6 +170,7 @@ def test_a_tracking_puff_is_a_square():
     np.testing.assert_allclose(got, [0.001, 0, 0, 0], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_wind_in_strong_gusts_stays_within_its_bounds():
     """A grid so coarse that centred differences alone would run away within a minute."""
     wind = FarrellWind(shape=(11, 11))
@@ -201,6 +202,7 @@ def blow(wind, params, key, dt, steps):
     return jax.vmap(one)(jax.random.split(key, 256))
 
 
+@pytest.mark.slow
 def test_the_wind_noise_is_stationary_from_the_start():
     wind = FarrellWind(shape=(6, 6), spin_up=20)
     params = wind.default_params()
@@ -215,6 +217,7 @@ def test_the_wind_noise_is_stationary_from_the_start():
             assert abs(slope - 1) < error + 0.005
 
 
+@pytest.mark.slow
 def test_the_wind_field_is_stationary_from_the_start():
     wind = FarrellWind()
     params = wind.default_params()

@@ -146,6 +146,7 @@ def mean_energy():
     return partial(f, jax.random.split(jax.random.key(3), 12))
 
 
+@pytest.mark.slow
 def test_half_of_dt_leaves_the_energy(mean_energy):
     found = [
         np.asarray(mean_energy(np.float32(DT / n), 100 * n, 300 * n)[1], float) for n in (1, 2)

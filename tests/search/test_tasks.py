@@ -195,6 +195,7 @@ def test_plume_tracking_plays_in_a_bank_and_in_filaments():
     assert params.reward.threshold == pytest.approx(1e-4 * float(middle[0]), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["Olfactory-Isotropic-19x19-v0", "PlumeTracking-Paper-SwitchMany-v0"]
 )

@@ -57,6 +57,7 @@ def step(env, params, state, *actions):
     return env.step(KEY, state, jnp.asarray(actions, jnp.int32), params)
 
 
+@pytest.mark.slow
 def test_a_team_keeps_every_promise():
     # Its motion draws, for each agent by itself.
     check_task(*team(motion=RunAndTumble()), steps=4)
