@@ -100,7 +100,7 @@ def x64():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(11))
+@pytest.mark.parametrize("number", [0, 3, 6, 9, 10])
 def test_the_records_in_double_precision(x64, records, number):
     """Places and actions are recorded to 9 decimals, and what they are off by adds up."""
     record = (records["closed_loop"] + records["open_loop"])[number]
@@ -108,7 +108,7 @@ def test_the_records_in_double_precision(x64, records, number):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(9))
+@pytest.mark.parametrize("number", [0, 3, 6])
 def test_controllers_act_as_recorded_in_double_precision(x64, records, number):
     """With the controller's own actions, not rounded, all is met to what the start is off by."""
     record = records["closed_loop"][number]
