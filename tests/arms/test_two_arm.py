@@ -13,7 +13,6 @@ from plumejax.arms.lift import Lift
 from plumejax.base.errors import ValidationError
 from plumejax.evaluation.episodes import play
 from plumejax.policies.reactive import Random
-from plumejax.testing import check_task
 
 KEY = jax.random.key(0)
 
@@ -398,11 +397,6 @@ def test_bad_numbers_are_refused():
     ):
         with pytest.raises(ValidationError, match=r"initial|goal"):
             state_from("handoff", bad)
-
-
-@pytest.mark.slow
-def test_the_mixture_keeps_every_promise_of_a_task():
-    check_task(*plumejax.make("TwoArm-Multi-v0"))
 
 
 @pytest.mark.slow
