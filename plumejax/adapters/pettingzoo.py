@@ -15,7 +15,7 @@ from plumejax.adapters.episodes import (
     require_seed,
 )
 from plumejax.adapters.spaces import to_gymnasium
-from plumejax.adapters.two_arm import made, plain, shown
+from plumejax.adapters.two_arm import finite_action, made, plain, shown
 from plumejax.arms.environment import ACTION_SIZE
 from plumejax.arms.state import ARMS, ArmsState
 from plumejax.base.agents import of_one
@@ -106,12 +106,9 @@ class TwoArmParallelEnv(_ParallelEnv):
         if not self.agents:
             return {}, {}, {}, {}, {}
         require(set(actions) == set(AGENTS), "actions", sorted(actions), f"of {AGENTS}")
-        for agent, action in actions.items():
-            given = np.asarray(action)
-            good = given.shape == (ACTION_SIZE,) and given.dtype.kind == "f"
-            good = good and bool(np.all(np.isfinite(given)))
-            require(good, f"action of {agent}", action, f"{ACTION_SIZE} finite numbers")
-        together = np.stack([np.asarray(actions[agent]) for agent in AGENTS])
+        together = np.stack(
+            [finite_action(f"action of {agent}", actions[agent], ACTION_SIZE) for agent in AGENTS]
+        )
         observation, self._state, reward, terminated, truncated, info = self.core.step(
             jax.random.key(0), self._state, together, self.params
         )

@@ -280,10 +280,7 @@ class TwoArmEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             raise closed("step")
         if self._state is None:
             raise not_reset("step")
-        given = np.asarray(action)
-        good = given.shape == self.action_space.shape and given.dtype.kind == "f"
-        good = good and bool(np.all(np.isfinite(given)))
-        require(good, "action", action, f"finite numbers of shape {self.action_space.shape}")
+        given = finite_action("action", action, ARMS * ACTION_SIZE)
         observation, self._state, reward, terminated, truncated, info = self.core.step(
             jax.random.key(0), self._state, given.reshape(ARMS, ACTION_SIZE), self.params
         )
@@ -312,6 +309,14 @@ def made(
         raise ValidationError(f"{task} is no two-arm task that draws nothing but its scene")
     require(hasattr(env.observation_space(params), "low"), "view", env.view, "'flat'")
     return env, params
+
+
+def finite_action(what: str, action: Any, size: int) -> np.ndarray:
+    """float[size]. Raises `ValidationError` for another shape or kind, or what is not finite."""
+    given = np.asarray(action)
+    good = given.shape == (size,) and given.dtype.kind == "f" and bool(np.all(np.isfinite(given)))
+    require(good, what, action, f"{size} finite numbers")
+    return given
 
 
 def shown(env: TwoArm, state: ArmsState, params: ArmsParams) -> np.ndarray:
