@@ -1,5 +1,5 @@
-"""adapters/two_arm: the two-arm tasks on the host: the seed's class, PettingZoo's two agents are in
-`adapters/pettingzoo`, and one agent that moves both arms, for Gymnasium."""
+"""adapters/two_arm: the two-arm tasks on the host: the seed's class, and one agent that moves both
+arms, for Gymnasium. PettingZoo's two agents are in `adapters/pettingzoo`."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from plumejax.adapters.episodes import (
     seeded,
 )
 from plumejax.adapters.spaces import to_gymnasium
-from plumejax.arms.camera import SIZE, picture
+from plumejax.arms.camera import picture
 from plumejax.arms.environment import ACTION_SIZE, TwoArm
 from plumejax.arms.named_tasks import two_arm
 from plumejax.arms.state import ARMS, ArmsParams, ArmsState
@@ -323,7 +323,6 @@ def shown(env: TwoArm, state: ArmsState, params: ArmsParams) -> np.ndarray:
     """uint8[384, 384, 3]: what the camera sees, as large as people like it."""
     exists = env.task.grip(state, params.task).exists
     image = np.asarray(picture(state, exists, params))
-    assert image.shape == (SIZE, SIZE, 3)
     return image.repeat(SCALE, axis=0).repeat(SCALE, axis=1)
 
 

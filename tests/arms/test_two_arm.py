@@ -308,8 +308,8 @@ def test_reference_rewards_pay_for_stalling_and_progress_does_not(task):
         # That of an episode is the sum of both arms.
         pay = outcomes.reward / 2
         if reward == "progress":
-            np.testing.assert_allclose(pay, 2.0, rtol=1e-5) if who == "finishes" else None
-            assert who == "finishes" or np.all(pay < 1.0)
+            worth = np.abs(pay - 2.0) < 1e-4 if who == "finishes" else pay < 1.0
+            assert np.all(worth)
     assert abs(played["reference", "finishes"].reward.mean() / 2 - finishing) < 2
     assert played["reference", "stalls"].reward.mean() / 2 > stalling - 8
 
