@@ -16,7 +16,7 @@ from plumejax.arms.state import ARMS, OBJECTS, ArmsParams, ArmsState, at_rest, r
 from plumejax.arms.tasks import Mixture, get_task, register_task
 from plumejax.arms.views import Flat, Named
 from plumejax.base.errors import ValidationError, require
-from plumejax.base.registry import Task, register
+from plumejax.base.registry import Task, factory, register
 
 REWARDS: dict[str, Callable[[], Any]] = {"reference": ByPhase, "progress": Progress}
 
@@ -27,6 +27,7 @@ VIEWS: dict[str, Callable[[], Any]] = {
 }
 
 
+@factory
 def two_arm(
     task: Any, *, reward: Any = "reference", view: Any = "flat"
 ) -> tuple[TwoArm, ArmsParams]:

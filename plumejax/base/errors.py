@@ -1,7 +1,8 @@
 """base/errors: the exceptions, and the one way to refuse a bad value."""
 
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,6 +35,12 @@ def require(ok: Any, field: str, value: Any, allowed: str) -> None:
         small_array = hasattr(value, "tolist") and value.size <= 8
         shown = value.tolist() if small_array else value
         raise ValidationError(f"{field} = {shown!r} is not allowed: it must be {allowed}")
+
+
+def near(name: Any, known: Iterable[str]) -> str:
+    """" Did you mean 'X'?", where one of `known` is like `name`; else an empty text."""
+    found = difflib.get_close_matches(str(name), list(known), n=1)
+    return f" Did you mean {found[0]!r}?" if found else ""
 
 
 @contextmanager

@@ -1,13 +1,12 @@
 """base/paths: dotted paths ("plume.sigma"), the one way to name a number of a task."""
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
-from plumejax.base.errors import ValidationError, require
+from plumejax.base.errors import ValidationError, near, require
 
 Tree = TypeVar("Tree")
 
@@ -37,9 +36,7 @@ def find(tree: Any, path: str) -> Any:
     """The number at `path`. Raises `ValidationError`, naming the nearest path, if there is none."""
     known = leaves(tree)
     if path not in known:
-        near = difflib.get_close_matches(str(path), known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        names = ", ".join(known)
+        hint, names = near(path, known), ", ".join(known)
         raise ValidationError(f"{path!r} names no number of this task.{hint} It has: {names}")
     return known[path]
 

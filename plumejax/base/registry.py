@@ -1,12 +1,15 @@
 """base/registry: task ids and their factories; each family registers its own."""
 
-import difflib
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
-from plumejax.base.errors import ValidationError, require
+from plumejax.base.errors import ValidationError, near, require
 from plumejax.base.randomised import randomised
+
+Factory = TypeVar("Factory", bound=Callable[..., tuple[Any, Any]])
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,26 @@ def registered_tasks() -> dict[str, Task]:
 def find(task_id: str) -> Task:
     """The task of that id. Raises `ValidationError` that lists the known ids."""
     if not isinstance(task_id, str) or task_id not in _tasks:
-        near = difflib.get_close_matches(str(task_id), _tasks, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValidationError(f"no task {task_id!r}.{hint} There are: {', '.join(_tasks)}")
+        known = ", ".join(_tasks)
+        raise ValidationError(f"no task {task_id!r}.{near(task_id, _tasks)} There are: {known}")
     return _tasks[task_id]
+
+
+def factory(make: Factory) -> Factory:
+    """`make`, which meets a keyword that is none of its own with a `ValidationError` that lists
+    those that are."""
+    kinds = inspect.signature(make).parameters.items()
+    choices = [name for name, parameter in kinds if parameter.kind is parameter.KEYWORD_ONLY]
+
+    @wraps(make)
+    def checked(*args: Any, **static: Any) -> tuple[Any, Any]:
+        for name in static:
+            if name not in choices:
+                hint, known = near(name, choices), ", ".join(choices)
+                raise ValidationError(f"no choice {name!r}.{hint} There are: {known}")
+        return make(*args, **static)
+
+    return checked  # type: ignore[return-value]
 
 
 def make(

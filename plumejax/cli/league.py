@@ -72,7 +72,11 @@ def league(
         count = shown.add_task("", total=episodes * len(trials))
 
         def told(trial: Trial, ended: int) -> None:
-            shown.update(count, advance=ended, description=f"{trial.label} on {trial.task}")
+            name = f"{trial.label} on {trial.task}"
+            shown.update(count, advance=ended, description=name)
+            if not console.is_terminal and shown.tasks[count].completed % episodes == 0:
+                # A log shows no bar.
+                console.print(f"done: {name}", highlight=False, soft_wrap=True)
 
         try:
             cells = run_league(trials, out, progress=told)

@@ -5,13 +5,12 @@ are those that the archives publish, as plume_nav_sim 0.1.0 (MIT) and the reprod
 `emonetlab/GradientMotionMultiplePlumes` repeat them; None where we found none.
 """
 
-import difflib
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumejax.base.errors import ValidationError, require
+from plumejax.base.errors import ValidationError, near, require
 from plumejax.plumes.importing import Recipe
 
 FILAMENTS = "filaments"
@@ -75,9 +74,8 @@ class Verified:
 def find(id: str) -> Dataset:
     """The dataset of that id. Raises `ValidationError` for an unknown one, naming the nearest."""
     if id not in DATASETS:
-        near = difflib.get_close_matches(id, DATASETS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValidationError(f"no dataset {id!r}.{hint} There are: {', '.join(DATASETS)}")
+        known = ", ".join(DATASETS)
+        raise ValidationError(f"no dataset {id!r}.{near(id, DATASETS)} There are: {known}")
     return DATASETS[id]
 
 

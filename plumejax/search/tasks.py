@@ -7,7 +7,7 @@ import numpy as np
 
 from plumejax.base import paths
 from plumejax.base.errors import require
-from plumejax.base.registry import Task, register
+from plumejax.base.registry import Task, factory, register
 from plumejax.plumes.filament_recordings import FilamentRecording, read_filaments
 from plumejax.plumes.gaussian import GaussianPlume
 from plumejax.plumes.recorded import RecordedPlume
@@ -21,6 +21,7 @@ from plumejax.search.starts import Uniform
 from plumejax.search.state import Params
 
 
+@factory
 def plume_search(
     *,
     grid_size: tuple[int, int] = (128, 128),
@@ -131,10 +132,10 @@ def _grid(grid_size: Any) -> tuple[int, int]:
 def variant(make: Any, **parts: Any) -> Any:
     """A factory like `make` that has other components where none are given."""
 
-    def factory(**static: Any) -> tuple[PlumeSearch, Params]:
+    def composed(**static: Any) -> tuple[PlumeSearch, Params]:
         return make(**{**parts, **static})
 
-    return factory
+    return composed
 
 
 _OURS = "the contract of plumejax"

@@ -21,6 +21,7 @@ from plumejax.testing.forms import RTOL
 from plumejax.testing.gradients import check_gradients
 from plumejax.testing.lives import check_ending, check_lifecycle
 from plumejax.testing.promises import (
+    check_calls,
     check_copies,
     check_finite,
     check_key_reuse,
@@ -48,6 +49,7 @@ __all__ = [
     "Outcome",
     "check_adapter",
     "check_batch",
+    "check_calls",
     "check_copies",
     "check_eager",
     "check_ending",
@@ -93,6 +95,7 @@ def check_task(
     """
     key = jax.random.key(0) if key is None else key
     check_static(env, params)
+    check_calls(env, params, key)
     # Most checks look at one episode, and a start may cost seconds.
     run = episode(env, params, key, steps)
     check_shapes(env, params, key, steps, run=run)

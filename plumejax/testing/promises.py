@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import traceback
+from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -31,6 +33,13 @@ def check_static(env: Environment, params: Any) -> None:
             " make it np.float32(...) or the like",
         )
     env.validate(params)
+
+
+def check_calls(env: Environment, params: Any, key: chex.PRNGKey) -> None:
+    """`reset` gives an observation and a state, and `step` its six; both can be traced."""
+    _, state = _traced("reset", 2, env.reset, key, params)
+    action = env.action_space(params).sample(key)
+    _traced("step", 6, env.step, key, state, action, params)
 
 
 def check_shapes(
@@ -150,6 +159,26 @@ def check_key_reuse(
                 jax.jit(lambda key, args, call=call: call(key, *args)).trace(key, args)
             except jax.errors.KeyReuseError as error:
                 raise AssertionError(f"{name} uses a key twice: {str(error)[:500]}") from error
+
+
+def _traced(name: str, length: int, call: Callable[..., Any], *args: Any) -> Any:
+    """The shapes of what `call` gives; what goes wrong in it is told with the line of the task."""
+    try:
+        given = jax.eval_shape(call, *args)
+    except Exception as error:
+        lines = traceback.extract_tb(error.__traceback__)
+        own = [at for at in lines if not _is_library(at.filename)][-1]
+        raise AssertionError(
+            f"{name} cannot be traced: `{own.line}` in {own.name}: {type(error).__name__}: {error}"
+        ) from error
+    good = isinstance(given, tuple) and len(given) == length
+    require_that(good, f"{name} gave {given!r}, not a tuple of {length}")
+    return given
+
+
+def _is_library(path: str) -> bool:
+    """Whether a line is of what tasks are written with, and not of a task."""
+    return any(f"/site-packages/{name}/" in path for name in ("jax", "flax", "chex", "numpy"))
 
 
 def _replay(env: Environment, params: Any, key: chex.PRNGKey, actions: list[Any]) -> list[Any]:

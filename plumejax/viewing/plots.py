@@ -102,7 +102,10 @@ def arrival_curves(axes: Axes, laws: Any, horizon: int) -> Axes:
             zorder=3 + len(laws) - i,
         )
         axes.fill_between(times, cdf - error, cdf + error, step="post", alpha=0.2, color=colours[i])
-    axes.set(xscale="log", xlim=(1, horizon), ylim=(0, 1), xlabel="steps", ylabel="share arrived")
+    arrived = [law.times[0] for law in laws.values() if len(law.times)]
+    first = max(1.0, min(arrived, default=1) / 2)
+    axes.set(xscale="log", xlim=(first, horizon), ylim=(0, 1))
+    axes.set(xlabel="steps", ylabel="share arrived")
     axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return axes
 

@@ -45,7 +45,8 @@ def test_what_a_task_needs_is_asked_for(monkeypatch):
     ("task_id", "kwargs", "message"),
     [
         ("PlumeSerch-v0", {}, "There are: PlumeSearch-v0"),
-        ("PlumeSearch-v0", {"gridsize": (8, 8)}, "no such choice.*gridsize"),
+        ("PlumeSearch-v0", {"gridsize": (8, 8)}, "gridsize.*Did you mean 'grid_size'.*sensor"),
+        ("TwoArm-Lift-v0", {"rewards": "progress"}, "'rewards'.*There are: reward, view"),
         ("PlumeSearch-v0", {"grid_size": (8, 0)}, "grid_size"),
         ("PlumeSearch-v0", {"grid_size": 8}, "grid_size"),
         ("PlumeSearch-v0", {"overrides": {"plume.sgma": 1.0}}, "plume.sigma"),

@@ -248,6 +248,21 @@ class OwnRule(Pair):
         return {"a counter is negative": jnp.any(state.value < 0)}
 
 
+class Nonsense(Pair):
+    """Its step adds up what does not fit."""
+
+    def step_env(self, key, state, action, params):
+        state, reward, terminated = super().step_env(key, state, action, params)
+        return state, reward + jnp.zeros(2) @ jnp.zeros(3), terminated
+
+
+class OnlyObserves(Pair):
+    """Its reset gives no state."""
+
+    def reset(self, key, params):
+        return super().reset(key, params)[0]
+
+
 class NoGradient(Pair):
     """The root of 0 has no finite gradient, and the one of its action is none either."""
 
@@ -277,6 +292,8 @@ class UsesAKeyTwice(Pair):
 BROKEN = [
     (ComparedById(), testing.check_static, "deep copy"),
     (PythonNumber(), testing.check_static, "Python number"),
+    (Nonsense(), testing.check_calls, r"step cannot be traced: `.*jnp.zeros\(3\)"),
+    (OnlyObserves(), testing.check_calls, "reset gave .* not a tuple of 2"),
     (OneTotal(), testing.check_shapes, "step 0: the state and that of the reset"),
     (KeyInState(), testing.check_shapes, "random key"),
     (OutOfSpace(), testing.check_spaces, "not in Box"),
