@@ -12,7 +12,7 @@ from plumejax.base.errors import require
 from plumejax.policies.body import Posture, Walker
 from plumejax.policies.fitting import legs
 from plumejax.search.environment import PlumeSearch
-from plumejax.search.filters import on_and_off
+from plumejax.search.filters import on_and_off, smelled
 from plumejax.search.state import Params
 from plumejax.search.walking import TurnAndSpeed
 
@@ -56,9 +56,10 @@ class AlvarezSalvado(struct.PyTreeNode):
     0.5 D - 5 D ON degrees, D = -sin of the heading, 0 downwind: drawn downwind without odour,
     upwind with it, and not at all in still air; then it walks at 6 (1 + 0.45 ON - 0.8 OFF) mm/s.
 
-    At 50 steps a second this is the model as written, filters included, whose Euler steps are made
-    the exact ones of time constants of their own. At other steps the filters stay what they are in
-    seconds, and probability and drift are in proportion to the step.
+    What it smells at a sample it acts on at the next. At 50 steps a second this is the model as
+    written, its filters solved exactly: Euler's, printed, walk a little slower after a pulse than
+    the published flies. At other steps the filters stay what they are in seconds, and probability
+    and drift are in proportion to the step.
 
     Attributes:
       body: of the task.
@@ -80,7 +81,8 @@ class AlvarezSalvado(struct.PyTreeNode):
         """`(action, carry)`; the key is consumed."""
         turn_key, side_key, size_key = jax.random.split(key, 3)
         odour = self.body.odour(observation)[None]
-        (on,), (off,), filters = on_and_off(odour, carry.filters, self.filters, self.body.dt)
+        (on,), (off,) = on_and_off(carry.filters)
+        filters = smelled(odour, carry.filters, self.filters, self.body.dt)
         samples = SAMPLES * self.body.dt
         chance = samples * (0.12 - 0.03 * on + 0.75 * off)
         turns = jax.random.uniform(turn_key, (), jnp.float32) < chance
@@ -174,8 +176,7 @@ def alvarez_salvado(env: PlumeSearch, params: Params, *, mm: float = 1.0) -> Alv
       ValidationError: another motion or a slower one, no sensor of odour or wind.
     """
     of = legs(env, params, 8.7, mm, motions=(TurnAndSpeed,), wind=True)
-    # Whose exact step of 1/50 s is Euler's of so many samples.
-    taus = [np.float32(-1.0 / (SAMPLES * np.log1p(-1.0 / n))) for n in (490, 36, 504, 31, 242)]
+    taus = [np.float32(n / SAMPLES) for n in (490, 36, 504, 31, 242)]
     return AlvarezSalvado(of, OnOffNumbers(np.float32(0.01), *taus), np.float32(mm))
 
 

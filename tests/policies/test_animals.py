@@ -17,19 +17,19 @@ DT = 0.02
 OPTIMISED = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}
 
 
-def test_on_and_off_are_eulers_at_fifty_samples_a_second(arena, drive):
+def test_on_and_off_are_solved_exactly_for_what_came_in_before(arena, drive):
     odours = np.random.default_rng(0).random(400) * (np.arange(400) % 100 < 60)
     filters = drive(
         alvarez_salvado(*arena), odours, 1, jax.random.key(0), lambda a, memory: memory.filters
     )
     adapted_on = adapted_off = on = fast = slow = 0.0
     for t, c in enumerate(odours):
-        adapted_on += (c - adapted_on) / 490
-        adapted_off += (c - adapted_off) / 504
-        on += (c / (c + 0.01 + adapted_on) - on) / 36
         seen = c / (c + 0.01 + adapted_off)
-        fast += (seen - fast) / 31
-        slow += (seen - slow) / 242
+        on += (c / (c + 0.01 + adapted_on) - on) * -np.expm1(-1 / 36)
+        fast += (seen - fast) * -np.expm1(-1 / 31)
+        slow += (seen - slow) * -np.expm1(-1 / 242)
+        adapted_on += (c - adapted_on) * -np.expm1(-1 / 490)
+        adapted_off += (c - adapted_off) * -np.expm1(-1 / 504)
         want = [adapted_on, on, adapted_off, fast, slow]
         np.testing.assert_allclose([x[0, t, 0] for x in jax.tree.leaves(filters)], want, rtol=2e-4)
 
@@ -43,7 +43,9 @@ def test_a_fly_turns_and_walks_as_on_and_off_say(arena, drive):
         jax.random.key(1),
         lambda a, m: (a, m.filters.on[0], jnp.maximum(m.filters.slow - m.filters.fast, 0.0)[0]),
     )
-    (turn, speed), on, off = np.moveaxis(seen[0], -1, 0), seen[1], seen[2]
+    turn, speed = np.moveaxis(seen[0], -1, 0)
+    # What a sample makes of them is acted on at the next.
+    on, off = (np.pad(x, ((0, 0), (1, 0)))[:, :-1] for x in seen[1:])
     np.testing.assert_allclose(30.0 * speed, 6.0 * (1 + 0.45 * on - 0.8 * off), rtol=1e-4)
     # The wind blows to the left: D = 1.
     drift = 0.5 - 5.0 * on
@@ -106,11 +108,7 @@ def walk(env, policy, params, key, lanes, steps):
 def test_a_pulse_sends_flies_upwind_as_published(arena):
     """science.md: -1.52, +5.64, +0.46 mm/s upwind and 6.00, 7.93, 5.10 over ground, of 4000 flies.
 
-    Over ground nothing is drawn: the formulas as printed give 6.000, 7.922, 5.050. A sample sooner
-    or later, of the pulse, of the windows or of any line of them, moves the last by 0.033, the one
-    before by 0.0015: no natural order of the lines gives both. Filters of n samples that step by
-    1 - exp(-1/n) instead of 1/n, each line read with what the others were before, would: 7.926 and
-    5.102, with 5.643 and 0.466 upwind.
+    Over ground nothing is drawn, and the speeds are those published to the last digit.
     """
     flies = 4000
     env, params = plumejax.make(
@@ -129,8 +127,7 @@ def test_a_pulse_sends_flies_upwind_as_published(arena):
     published = np.asarray([-1.52, 5.64, 0.46, 6.00, 7.93, 5.10])
     upwind, ground = np.abs(speeds.mean(axis=0) - published).reshape(2, 3)
     assert np.all(upwind < 3 * error[:3] + 0.005)
-    assert np.all(ground < [0.005, 0.01, 0.07])
-    np.testing.assert_allclose(speeds.mean(axis=0)[3:], [6.0, 7.9218, 5.0504], atol=1e-3)
+    assert np.all(ground < 0.005)
 
 
 @pytest.mark.long
