@@ -5,6 +5,7 @@ the world to be are numbers of its own: the world's, unless the factory is told 
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple, get_args
@@ -32,8 +33,10 @@ from plumejax.policies.searchers import (
 from plumejax.search.environment import PlumeSearch
 from plumejax.search.state import Params
 
-TOLERANCE = {"float32": 2e-6, "float64": 1e-10}
-"""How much costs may differ and count as the same, by the dtype of the policy."""
+def tolerance_of(dtype: str, cells: int) -> float:
+    """How much costs may differ and count as the same: what float32 rounds off sums over so many
+    cells, and the 1e-10 of the published programs in float64."""
+    return 1e-10 if dtype == "float64" else 3e-8 * cells**0.5
 
 
 class _Told(NamedTuple):
@@ -100,7 +103,8 @@ def _told(
         lifetime=lifetime,
         width=width,
     )
-    table, slack = model.likelihood, TOLERANCE[dtype] if tolerance is None else tolerance
+    table = model.likelihood
+    slack = tolerance_of(dtype, math.prod(model.grid_size)) if tolerance is None else tolerance
     require(slack >= 0, "tolerance", slack, ">= 0")
     shared = {
         "model": model.replace(likelihood=jnp.asarray(table, dtype)),
