@@ -33,6 +33,7 @@ from plumejax.policies.searchers import (
 from plumejax.search.environment import PlumeSearch
 from plumejax.search.state import Params
 
+
 def tolerance_of(dtype: str, cells: int) -> float:
     """How much costs may differ and count as the same: what float32 rounds off sums over so many
     cells, and the 1e-10 of the published programs in float64."""
