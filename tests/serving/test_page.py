@@ -2,6 +2,7 @@
 
 import asyncio
 import fnmatch
+import json
 import os
 import re
 import shutil
@@ -9,17 +10,20 @@ import tomllib
 from pathlib import Path
 
 import httpx
+import jax
 import pytest
 
 import plumejax
 from plumejax.base.spaces import Discrete
 from plumejax.serving import create_app
-from plumejax.serving.looks import controls, names_of
+from plumejax.serving.looks import controls, look, names_of
 from plumejax.serving.pages import FILES
 from plumejax.serving.refusals import RefusedError
 from plumejax.serving.shelf import OPEN, Shelf
 
 TOKEN = "a secret"
+TASKS = [task.id for task in plumejax.registered_tasks().values() if not task.needs]
+KINDS = ("agents", "sources", "objects", "goals")
 SHOWN = ("/", "/page", "/page/page.js", "/tasks")
 ROOT = Path(__file__).parents[2]
 
@@ -74,7 +78,7 @@ def test_the_page_adds_nothing_to_what_clients_are_promised():
 
 def test_a_shelf_keeps_the_tasks_that_are_played():
     """Echo stands for each: what is picked is compiled elsewhere."""
-    tasks = [task.id for task in plumejax.registered_tasks().values() if not task.needs][: OPEN + 2]
+    tasks = TASKS[: OPEN + 1]
     shelf = Shelf(lambda task: create_app("Echo", isolation="strict", page=False))
     app = create_app("Echo")
 
@@ -105,19 +109,32 @@ def test_a_shelf_keeps_the_tasks_that_are_played():
 
 @pytest.mark.slow
 def test_each_action_has_a_name():
-    for task in plumejax.registered_tasks().values():
-        if task.needs:
-            continue
-        env, params = plumejax.make(task.id)
+    for task in TASKS:
+        env, params = plumejax.make(task)
         space = env.action_space(params)
         offered = controls(env, params)
         if isinstance(space, Discrete):
-            assert len(set(offered["actions"])) == space.n, task.id
+            assert len(set(offered["actions"])) == space.n, task
         else:
             named = [axis["name"] for axis in offered["axes"]]
-            assert not any(name.isdigit() for name in named), task.id
+            assert not any(name.isdigit() for name in named), task
             assert all(axis["low"] < axis["high"] for axis in offered["axes"])
     assert names_of(object()) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("task", TASKS)
+def test_each_task_is_shown(task):
+    env, params = plumejax.make(task)
+    _, state = jax.jit(env.reset)(jax.random.key(1), params)
+    seen = look(env, state, params)
+    json.dumps(seen, allow_nan=False)
+    left, right, low, high = seen["extent"]
+    marks = [mark for kind in KINDS for mark in seen.get(kind, ())]
+    assert len(seen["agents"]) == (2 if task.startswith("TwoArm") else 1)
+    for x, y in (mark["at"] for mark in marks):
+        assert left <= x <= right
+        assert low <= y <= high
 
 
 @pytest.fixture(scope="module")
@@ -293,7 +310,7 @@ def test_a_person_picks_another_task(search, page):
     page.choose("#baseline", "scripted")
     page.find("#play").click()
     page.wait(lambda: page.text("#status").startswith("done after"))
-    page.choose("#task", "PlumeSearchLocal-v0")
+    page.choose("#task", search.sessions.engine.name)
     page.wait(lambda: page.text("#status") == "your turn")
     assert page.number("step") == "0 of 40"
     assert page.complaints() == []

@@ -433,14 +433,18 @@ function showNumbers() {
 }
 
 function list(at, rows) {
-  const parts = rows.flatMap(([name, value]) => {
-    const term = document.createElement("dt"), data = document.createElement("dd");
-    term.textContent = name.replaceAll("_", " ");
-    data.textContent = value;
-    data.dataset.name = name;
-    return [term, data];
-  });
-  at.replaceChildren(...parts);
+  const there = [...at.querySelectorAll("dd")];
+  if (there.length !== rows.length || rows.some(([name], i) => there[i].dataset.name !== name)) {
+    at.replaceChildren(...rows.flatMap(([name]) => entry(name)));
+  }
+  at.querySelectorAll("dd").forEach((data, i) => (data.textContent = rows[i][1]));
+}
+
+function entry(name) {
+  const term = document.createElement("dt"), data = document.createElement("dd");
+  term.textContent = name.replaceAll("_", " ");
+  data.dataset.name = name;
+  return [term, data];
 }
 
 // Rows of name and text of a value within an observation.
