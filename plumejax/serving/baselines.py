@@ -6,8 +6,11 @@ from weakref import WeakKeyDictionary
 
 import jax
 
+from plumejax.arms.environment import TwoArm
 from plumejax.base.errors import PlumeError
-from plumejax.policies.catalogue import describe, policies, prepare
+from plumejax.base.randomised import Randomised
+from plumejax.policies.catalogue import ANYWHERE, describe, policies, prepare
+from plumejax.search.environment import PlumeSearch
 from plumejax.serving.lanes import Lanes
 from plumejax.serving.models import encoded, observed
 from plumejax.serving.refusals import RefusedError
@@ -45,8 +48,9 @@ class Baselines:
     @cached_property
     def fitting(self) -> dict[str, Any]:
         """By name. Takes seconds where there are tables to make."""
+        known = isinstance(self.env, PlumeSearch | TwoArm | Randomised)
         found = {}
-        for name in policies():
+        for name in policies() if known else ANYWHERE:
             try:
                 _, _, found[name] = prepare(name, self.env, self.params)
             except PlumeError:

@@ -45,8 +45,8 @@ def look(env: Any, state: Any, params: Any) -> dict[str, Any]:
     `extent` is x from and to, y from and to, of a map in the task's lengths; `agents`, `objects`,
     `goals` and `sources` are what is on it, each `{"at": [x, y], "name"}`, agents with a `heading`
     in degrees if theirs says something. `levels`, uint8[H, W] with row 0 at the lowest y, are the
-    cube root of the concentration, 255 at `top`; `free` are the pixels an agent may be on, if not
-    all; `radius` is that of the goal. `odour` is what there is of it where the agent is. A task
+    cube root of the concentration, 255 from `top` on; `free` are the pixels an agent may be on, if
+    not all; `radius` is that of the goal. `odour` is what there is of it where the agent is. A task
     that there is no map of has neither.
     """
     params = env.episode_params(state, params)
@@ -131,7 +131,7 @@ def _search(env: PlumeSearch, state: Any, params: Any) -> dict[str, Any]:
         return shown
     field, free, sources, _, _ = jax.device_get(scenery(env, state, params, where))
     full = getattr(params.sensor, "saturation", None)
-    top = float(field.max()) if full is None else float(full)
+    top = _brightest(field) if full is None else float(full)
     radius = getattr(params.ending, "radius", None)
     return {
         **shown,
@@ -142,6 +142,11 @@ def _search(env: PlumeSearch, state: Any, params: Any) -> dict[str, Any]:
         "sources": [{"at": at} for at in (where.origin + sources * where.spacing).tolist()],
         "radius": None if radius is None else float(radius),
     }
+
+
+def _brightest(field: np.ndarray) -> float:
+    """What half a percent of a field exceeds: its maximum, at a source, may leave all else dark."""
+    return float(np.percentile(field, 99.5)) or float(field.max())
 
 
 @partial(jax.jit, static_argnames="env")

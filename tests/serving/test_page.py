@@ -14,8 +14,11 @@ import jax
 import pytest
 
 import plumejax
+from plumejax.base.randomised import Uniform
 from plumejax.base.spaces import Discrete
+from plumejax.search.team import Team
 from plumejax.serving import create_app
+from plumejax.serving.baselines import Baselines
 from plumejax.serving.looks import controls, look, names_of
 from plumejax.serving.pages import FILES
 from plumejax.serving.refusals import RefusedError
@@ -122,6 +125,22 @@ def test_each_action_has_a_name():
     assert names_of(object()) == []
 
 
+@pytest.mark.slow
+def test_a_task_of_another_kind_is_played_without_a_map(local):
+    search, params = local
+    team = Team(search, 2)
+    assert [each["name"] for each in Baselines(team, params).described()] == ["random"]
+    _, state = jax.jit(team.reset)(jax.random.key(1), params)
+    assert look(team, state, params)["max_steps"] == 40
+    assert controls(team, params) == {"actions": [], "axes": []}
+    drawn, numbers = plumejax.make(
+        "PlumeSearchLocal-v0", grid_size=(16, 12), overrides={"plume.sigma": Uniform(2.0, 5.0)}
+    )
+    _, state = jax.jit(drawn.reset)(jax.random.key(1), numbers)
+    assert look(drawn, state, numbers)["levels"]["shape"] == [12, 16]
+    assert "random" in Baselines(drawn, numbers).fitting
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("task", TASKS)
 def test_each_task_is_shown(task):
@@ -161,7 +180,8 @@ def test_looking_changes_nothing_and_shows_where_things_are(search):
     assert seen["extent"] == [-0.5, 15.5, -0.5, 11.5]
     assert seen["levels"]["shape"] == [12, 16]
     assert seen["sources"] == [{"at": [8.0, 6.0]}]
-    assert (seen["radius"], seen["top"], seen["max_steps"]) == (2.0, 1.0, 40)
+    assert (seen["radius"], seen["max_steps"]) == (2.0, 40)
+    assert 0.9 < seen["top"] <= 1.0
     (agent,) = seen["agents"]
     assert seen["odour"] == pytest.approx(replies[-2]["observation"]["value"][0])
     away = sum((a - b) ** 2 for a, b in zip(agent["at"], (8.0, 6.0), strict=True)) ** 0.5

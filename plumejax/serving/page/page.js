@@ -414,9 +414,10 @@ function showNumbers() {
   const rows = [["step", view.max_steps ? `${episode.steps} of ${view.max_steps}` : episode.steps]];
   if (view.time !== undefined) rows.push(["time", `${short(view.time)} s`]);
   rows.push(["reward", short(reply.reward)], ["return", short(episode.sum)]);
-  for (const agent of view.agents ?? []) {
-    rows.push([agent.name ?? "position", `${agent.position.map(short).join(", ")} ${length}`]);
-    if (agent.heading !== null) rows.push(["heading", `${short(agent.heading)}°`]);
+  for (const { name, position, heading } of placed(view)) {
+    const place = position.map((part) => short(Number(part.toFixed(3)))).join(", ");
+    rows.push(name ? [name, place] : ["position", `${place} ${length}`]);
+    if (typeof heading === "number") rows.push(["heading", `${short(heading)}°`]);
   }
   if (view.odour !== undefined) rows.push(["odour", short(view.odour)]);
   for (const [name, value] of Object.entries(metadata)) {
@@ -431,6 +432,8 @@ function showNumbers() {
   el("said").hidden = text === undefined;
   el("said").textContent = text ?? "";
 }
+
+const placed = ({ agents = [], objects = [], goals = [] }) => [...agents, ...objects, ...goals];
 
 function list(at, rows) {
   const there = [...at.querySelectorAll("dd")];
@@ -458,8 +461,8 @@ function flat(name, value) {
 
 function short(value) {
   if (typeof value !== "number") return value === null ? "–" : String(value);
-  if (Number.isInteger(value)) return String(value);
   const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e7) return String(value);
   return size < 1e-3 || size >= 1e5 ? value.toExponential(2) : String(Number(value.toPrecision(4)));
 }
 
@@ -498,12 +501,12 @@ function drawMap() {
     pen.drawImage(picture(view), 0, middle, width, scale * (high - low));
   }
   for (const goal of view.goals ?? []) drawRing(pen, place(goal.at), 13, GOAL, goal);
-  for (const object of view.objects ?? []) drawObject(pen, place(object.at), object);
   const size = Math.min(Math.max(scale * 0.6, 5), 8);
   (view.agents ?? []).forEach((agent, i) => {
     drawTrail(pen, trails[i].map(place), AGENTS[i], Math.max(width, height) / 2);
     drawAgent(pen, place(agent.at), agent, AGENTS[i], size);
   });
+  for (const object of view.objects ?? []) drawObject(pen, place(object.at), object);
   for (const source of view.sources ?? []) drawGoal(pen, place(source.at), view.radius * scale);
   drawScale(pen, width, height, scale);
 
@@ -514,7 +517,7 @@ function drawMap() {
   el("legend").hidden = !view.levels;
   const unit = task.facts.unit.odour ? ` (${task.facts.unit.odour})` : "";
   el("legend-text").textContent = `odour${unit}, colours by its cube root: 0`;
-  el("top").textContent = short(episode.peak);
+  el("top").textContent = `${short(episode.peak)} and more`;
 }
 
 // The plume in its own pixels, on one scale for the whole episode.
@@ -554,18 +557,18 @@ function drawGoal(pen, [x, y], radius) {
   filled(pen, SOURCE);
 }
 
-function drawRing(pen, [x, y], radius, colour, { name, position }) {
+function drawRing(pen, [x, y], radius, colour, { name }) {
   pen.setLineDash([5, 4]);
   outlined(pen, colour, 2, () => pen.arc(x, y, radius, 0, 2 * Math.PI));
   pen.setLineDash([]);
-  written(pen, `${name}, ${short(position[2])} m`, x, y + radius + 14, "center");
+  written(pen, name, x, y - radius - 7, "center");
 }
 
-function drawObject(pen, [x, y], { name, position }) {
+function drawObject(pen, [x, y], { name }) {
   pen.beginPath();
-  pen.rect(x - 6, y - 6, 12, 12);
+  pen.rect(x - 4, y - 4, 8, 8);
   filled(pen, OBJECT);
-  written(pen, `${name}, ${short(position[2])} m`, x - 14, y + 4, "right");
+  written(pen, name, x, y + 24, "center");
 }
 
 function drawTrail(pen, points, colour, far) {
@@ -580,7 +583,7 @@ function drawTrail(pen, points, colour, far) {
   );
 }
 
-function drawAgent(pen, [x, y], { heading, name, position }, colour, size) {
+function drawAgent(pen, [x, y], { heading, name }, colour, size) {
   if (heading !== null) {
     const angle = (-heading * Math.PI) / 180;
     outlined(pen, colour, 3, () => {
@@ -591,7 +594,8 @@ function drawAgent(pen, [x, y], { heading, name, position }, colour, size) {
   pen.beginPath();
   pen.arc(x, y, size, 0, 2 * Math.PI);
   filled(pen, colour);
-  if (name) written(pen, `${name}, ${short(position[2])} m`, x, y - size - 7, "center");
+  if (name && colour === AGENTS[0]) written(pen, name, x - size - 6, y + 4, "right");
+  else if (name) written(pen, name, x + size + 6, y + 4);
 }
 
 function drawScale(pen, width, height, scale) {
