@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import jax
+import numpy as np
 import pytest
 
 import plumejax
@@ -19,9 +20,13 @@ from plumejax.base.spaces import Discrete
 from plumejax.search.team import Team
 from plumejax.serving import create_app
 from plumejax.serving.baselines import Baselines
+from plumejax.serving.environment import State
+from plumejax.serving.lanes import Lanes
 from plumejax.serving.looks import controls, look, names_of
+from plumejax.serving.models import task_models
 from plumejax.serving.pages import FILES
 from plumejax.serving.refusals import RefusedError
+from plumejax.serving.sessions import Session
 from plumejax.serving.shelf import OPEN, Shelf
 
 TOKEN = "a secret"
@@ -154,6 +159,19 @@ def test_each_task_is_shown(task):
     for x, y in (mark["at"] for mark in marks):
         assert left <= x <= right
         assert low <= y <= high
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("task", TASKS)
+def test_what_a_baseline_does_is_an_action_of_the_task(task):
+    env, params = plumejax.make(task)
+    action, _ = task_models(task, env, params)
+    _, state = jax.jit(env.reset)(jax.random.key(1), params)
+    lane = Lanes(state, np.uint32(1))
+    session = Session("s", 0, 0.0, True, State(episode_id="e"))
+    baselines = Baselines(env, params)
+    for name in baselines.fitting:
+        action.model_validate_json(json.dumps(baselines.act(session, name, lane)))
 
 
 @pytest.fixture(scope="module")
