@@ -23,6 +23,7 @@ def serve(
     idle_timeout: float = 900.0,
     isolation: Literal["lenient", "strict"] | None = None,
     allow_host: tuple[str, ...] = (),
+    page: bool = True,
     set: tuple[str, ...] = (),
     data: Path | None = None,
 ) -> int:
@@ -40,6 +41,8 @@ def serve(
         isolation: strict: each request must name its session; lenient: one that names none is about
             the last session begun so.
         allow_host: names by which clients may call this machine, beside HOST.
+        page: a page to play on, at /; on this machine only, and not where a token is asked for. It
+            shows all of an episode to whoever knows its session.
         set: numbers of the task, as in --set plume.sigma=8.
         data: a recording for tasks that play one.
     """
@@ -56,10 +59,11 @@ def serve(
         capacity=capacity,
         idle_timeout=idle_timeout,
         allowed_hosts=allow_host,
+        page=page,
     )
     console = Console()
     console.print(f"compiling {task} ...", highlight=False)
-    run(app, host, port, lambda url: _announce(console, task, url))
+    run(app, host, port, lambda url: _announce(console, task, url, app.state.page))
     return 0
 
 
@@ -70,11 +74,14 @@ def _task(task: str, settings: tuple[str, ...], data: Path | None) -> Any:
     return make(task, overrides=parse_settings(settings), **static)
 
 
-def _announce(console: Console, task: str, url: str) -> None:
-    for line in (
+def _announce(console: Console, task: str, url: str, page: bool) -> None:
+    lines = [
         f"{task} is served at {url} (Ctrl-C ends it)",
         f"  from Python: plumejax.serving.Client({url!r}).reset()",
         f"  by hand:     curl -X POST {url}/reset",
         f"  what it is:  {url}/docs, {url}/schema",
-    ):
+    ]
+    if page:
+        lines.insert(1, f"  in a browser: {url}/")
+    for line in lines:
         console.print(line, highlight=False, soft_wrap=True)

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response, WebSocket
@@ -15,6 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from plumejax.base import registry
 from plumejax.base.errors import require
+from plumejax.serving import pages
 from plumejax.serving.batches import BatchEngine
 from plumejax.serving.engine import Engine, HostEngine
 from plumejax.serving.environment import Frozen, HostEnvironment
@@ -23,6 +25,7 @@ from plumejax.serving.lanes import LaneEngine
 from plumejax.serving.models import Array
 from plumejax.serving.refusals import RefusedError, broken
 from plumejax.serving.sessions import ResetRequest, Session, Sessions, StepRequest
+from plumejax.serving.shelf import Shelf
 from plumejax.serving.sockets import converse, described, error_text
 from plumejax.version import __version__
 
@@ -33,6 +36,9 @@ Isolation = Literal["lenient", "strict"]
 
 MAX_LANES = 4096
 """Of a session of many episodes."""
+
+PICKED = 4
+"""Sessions at a time of a task that is picked on the page."""
 
 
 class SessionRequest(Frozen):
@@ -144,6 +150,7 @@ def create_app(
     idle_timeout: float = 900.0,
     max_body: int = 65536,
     allowed_hosts: tuple[str, ...] = (),
+    page: bool = True,
     clock: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
     """The server of a task, for uvicorn with one worker: sessions live in its process.
@@ -158,6 +165,8 @@ def create_app(
       idle_timeout: s, after which a session that is not heard of ends.
       max_body: bytes of a request or a message.
       allowed_hosts: names by which clients may call the server, beside `host` and loopback's.
+      page: whether there is a page at `/`, on loopback and without a token only. It shows all of an
+        episode to whoever knows its session, and compiles other tasks when they are picked.
       clock: s.
 
     Raises:
@@ -178,11 +187,12 @@ def create_app(
     every = [sessions]
     if isinstance(engine, LaneEngine):
         every.append(Sessions(BatchEngine(engine, capacity), idle_timeout, clock=clock))
+    shelf = Shelf(partial(_picked, host=host, idle_timeout=idle_timeout, clock=clock))
     app = FastAPI(
         title=f"plumejax: {engine.name}",
         description=engine.about,
         version=__version__,
-        lifespan=_lifespan(every),
+        lifespan=_lifespan(every, shelf),
         docs_url="/docs" if loopback else None,
         redoc_url=None,
     )
@@ -197,10 +207,21 @@ def create_app(
         prefix = "/v1/vector/sessions"
         app.include_router(_manage(batches, VectorRequest), prefix=prefix)
         app.include_router(_play(vector, max_body), prefix=prefix + "/{session_id}")
+    app.state.page = page and loopback and not token
+    if app.state.page:
+        app.include_router(pages.page(shelf, engine.name))
+        app.include_router(pages.watching(sessions))
     _answer_errors(app)
     app.add_middleware(Guard, token=token, max_body=max_body)
     names = ["127.0.0.1", "localhost", "::1", "[::1]", host, *allowed_hosts]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=names)
+    return app
+
+
+def _picked(task: str, **options: Any) -> FastAPI:
+    """The server of a task that was picked on the page of another one's."""
+    app = create_app(task, isolation="strict", capacity=PICKED, page=False, **options)
+    app.include_router(pages.watching(app.state.sessions))
     return app
 
 
@@ -221,7 +242,7 @@ def make_engine(task: Any, capacity: int, clock: Callable[[], float]) -> Engine:
     return HostEngine(task, capacity, clock)
 
 
-def _lifespan(every: list[Sessions]) -> Any:
+def _lifespan(every: list[Sessions], shelf: Shelf) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # Nothing is answered before all is compiled.
@@ -229,6 +250,7 @@ def _lifespan(every: list[Sessions]) -> Any:
             await sessions.engine.start()
         sweeps = [asyncio.create_task(_sweep(sessions)) for sessions in every]
         yield
+        await shelf.close()
         for sweep in sweeps:
             sweep.cancel()
         for sessions in every[::-1]:

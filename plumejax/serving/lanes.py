@@ -118,6 +118,12 @@ def step_lanes(
     return lanes, pack(seen)
 
 
+@jax.jit
+def lane_of(lanes: Lanes, place: Any) -> Lanes:
+    """A copy of the lane at `place`, int32[]."""
+    return jax.tree.map(lambda x: x[place], lanes)
+
+
 def see(
     code: jax.Array,
     reward: jax.Array,
@@ -220,6 +226,14 @@ class LaneEngine:
             self._stepping = asyncio.create_task(self._step_all())
         return outcome(await seen, state, {})
 
+    async def lane(self, place: int) -> Lanes:
+        """A copy of the lane there, to be looked at on any thread."""
+        return await self.run(self._lane, place)
+
+    def fresh_lane(self) -> Lanes:
+        """One that waits for its first reset."""
+        return lane_of(fresh_lanes(self.env, self.capacity, self.params), np.int32(0))
+
     async def _step_all(self) -> None:
         """Step what waits, batch after batch, until nothing does."""
         # What has come in already is read first, and is of the first batch.
@@ -264,6 +278,9 @@ class LaneEngine:
         lane = np.int32(place), np.uint32(seed)
         self._lanes, packed = reset_lane(self.env, self._lanes, *lane, self.params)
         return on_host(packed)
+
+    def _lane(self, place: int) -> Lanes:
+        return lane_of(self._lanes, np.int32(place))
 
     def _step(self, jobs: Sequence[Job]) -> list[Seen]:
         active = np.zeros(self.capacity, bool)

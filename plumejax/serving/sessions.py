@@ -15,6 +15,7 @@ from plumejax.serving.environment import Frozen, State, new_state
 from plumejax.serving.refusals import RefusedError, broken, not_there
 
 A = TypeVar("A")
+T = TypeVar("T")
 
 Name = Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 
@@ -178,6 +179,19 @@ class Sessions:
             return await self.engine.step(session.place, request.action, session.state, deadline)
 
         return await self._carry_out(session, "step", request.request_id, step)
+
+    async def look(self, session: Session, see: Callable[[Session], Awaitable[T]]) -> T:
+        """What `see` finds in an episode, which stands still meanwhile. Raises `RefusedError`."""
+        session.waiting += 1
+        try:
+            async with session.turn:
+                if session.id not in self._there:
+                    raise not_there(expired=True)
+                if session.state.episode_id is None:
+                    raise RefusedError(409, "NOT_RESET", "reset first")
+                return await see(session)
+        finally:
+            session.waiting -= 1
 
     async def finish(self) -> None:
         """Wait for what is being carried out."""

@@ -18,15 +18,23 @@ _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 _SOURCE = (213, 94, 0)
 
 
-def colours(values: np.ndarray, full_scale: float | None = None) -> np.ndarray:
-    """uint8[..., 3]: the colour of each of `values`, float32[...], from 0 to `full_scale`.
+def levels(values: np.ndarray, full_scale: float | None = None) -> np.ndarray:
+    """float[...], 0 to 1: the brightness of each of `values`, float32[...], from 0 to `full_scale`.
 
-    The scale follows the cube root, since a plume spans orders of magnitude: a thousandth is still
-    seen as a tenth. What lies outside gets the colour of its end. By default the largest value is
-    the brightest.
+    It is their cube root, since a plume spans orders of magnitude: a thousandth is still seen as a
+    tenth. What lies outside gets that of its end. By default the largest value is the brightest.
     """
     top = float(np.max(values, initial=0.0)) if full_scale is None else full_scale
-    level = np.cbrt(np.clip(values / top, 0.0, 1.0)) if top > 0 else np.zeros(np.shape(values))
+    return np.cbrt(np.clip(values / top, 0.0, 1.0)) if top > 0 else np.zeros(np.shape(values))
+
+
+def colours(values: np.ndarray, full_scale: float | None = None) -> np.ndarray:
+    """uint8[..., 3]: the colour of each of `values`, by its level."""
+    return palette(levels(values, full_scale))
+
+
+def palette(level: np.ndarray) -> np.ndarray:
+    """uint8[..., 3]: the colour of each level, float[...] from 0 to 1."""
     stops = np.linspace(0.0, 1.0, len(_CIVIDIS))
     channels = [np.interp(level, stops, channel) for channel in np.transpose(_CIVIDIS)]
     return np.round(np.stack(channels, axis=-1)).astype(np.uint8)
