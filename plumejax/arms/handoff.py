@@ -158,12 +158,15 @@ class HandOff:
         # From where the baton changes hands to where it belongs it is about half a metre.
         way = 2 * params.bring_scale
         meets = nearness(handoff, way, params.met)
+        # Else the second arm would come to meet the first.
+        stays = nearness(waits, params.scale, params.met)
         closes = nearness(second, params.reached) * (1 - state.gripper[1])
+        lets = unit(state.gripper[0] / params.release_above)
         parts = [
             (reaches + waiting) / 2,
             (nearness(source, params.scale) + holds[0]) / 2,
-            holds[0] * (1 + holds[1] + meets + nearness(second, way) + closes) / 5,
-            holds[1] * (1 + nearness(target, way, params.brought) + 1 - holds[0]) / 3,
+            holds[0] * (1 + 3 * meets + stays + closes + holds[1]) / 7,
+            holds[1] * (1 + 3 * nearness(target, way, params.brought) + lets + 1 - holds[0]) / 6,
             nearness(ground, params.brought, params.landed / 2) * (1 + jnp.mean(state.gripper)) / 2,
         ]
         return jnp.stack(parts)[state.phase]

@@ -32,7 +32,10 @@ class _Head(nn.Module):
 
 
 class _ActorCritic(nn.Module):
-    """An action distribution and a value from one vector of features."""
+    """An action distribution and a value from one vector of features.
+
+    Means of a continuous action are in [-1, 1], its bounds as the network knows them.
+    """
 
     actions: int
     discrete: bool
@@ -40,12 +43,15 @@ class _ActorCritic(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> tuple[Distribution, jax.Array]:
-        actor = _Head(self.hidden, self.actions, 0.01, name="actor")(x)
+        outputs = self.actions if self.discrete else 2 * self.actions
+        actor = _Head(self.hidden, outputs, 0.01, name="actor")(x)
         value = _Head(self.hidden, 1, 1.0, name="critic")(x)[..., 0]
         if self.discrete:
             return Categorical(actor), value
-        log_std = self.param("log_std", nn.initializers.constant(-0.5), (self.actions,))
-        return Gaussian(actor, jnp.broadcast_to(log_std, actor.shape)), value
+        mean, log_std = jnp.split(actor, 2, axis=-1)
+        # A mean beyond the bounds is clipped whatever is drawn around it: nothing would be tried
+        # there. And who is sure of what it has learned need not be where it has never been.
+        return Gaussian(nn.tanh(mean), log_std - 0.5), value
 
 
 class FeedForward(nn.Module):

@@ -36,3 +36,17 @@ def test_unroll_is_stepping_with_blank_states_where_episodes_start(network):
         np.testing.assert_allclose(
             jax.tree.leaves(distribution)[0][t], jax.tree.leaves(one)[0], atol=1e-6
         )
+
+
+def test_a_continuous_actor_means_what_is_allowed_and_spreads_as_the_input_says():
+    network = FeedForward(2, False, (8,))
+    drawn = initial_parameters(network, jax.random.key(0), F)
+    # As after a long training, which drives what is clipped far beyond the bounds.
+    parameters = jax.tree.map(lambda x: 300 * x, drawn)
+    xs = jax.random.normal(jax.random.key(1), (N, F), jnp.float32)
+    distribution, _, _ = forward(network, parameters, (), xs)
+    assert np.abs(distribution.mean).max() > 0.9
+    assert np.abs(distribution.mean).max() <= 1.0
+    assert np.ptp(distribution.log_std, axis=0).min() > 0.0
+    distribution, _, _ = forward(network, drawn, (), xs)
+    np.testing.assert_allclose(distribution.log_std, -0.5, atol=0.1)
