@@ -85,7 +85,7 @@ class Reply(NamedTuple):
 
 class Naming:
     """Which session a request is about: that of its path, its header, its cookie, or the last one
-    that a request without a name made.
+    that a request without a name made, unless its client has come back with the cookie.
 
     Attributes:
       sessions: to find it in.
@@ -102,11 +102,10 @@ class Naming:
         if name is not None:
             return self.sessions.find(name)
         self._require_name()
-        if self._default is None:
+        if self._default is None or self.sessions.is_claimed(self._default):
             return None
-        claimed = self.sessions.is_claimed(self._default)
         session = self.sessions.find(self._default)
-        session.claimed = claimed
+        session.claimed = False
         return session
 
     async def find_or_create(self, request: Request) -> Reply:
