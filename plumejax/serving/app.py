@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response, WebSocket
+from fastapi import APIRouter, Body, Depends, FastAPI, Request, Response, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import Field, create_model
@@ -190,11 +190,11 @@ def create_app(
     app.include_router(_about(engine))
     for prefix in ("", "/sessions/{session_id}"):
         app.include_router(_play(naming, max_body), prefix=prefix)
-    app.include_router(_manage(sessions, SessionRequest), prefix="/sessions")
+    app.include_router(_manage(sessions, SessionRequest | None, Body(None)), prefix="/sessions")
     for batches in every[1:]:
         vector = Naming(batches, strict=True)
         prefix = "/v1/vector/sessions"
-        app.include_router(_manage(batches, VectorRequest), prefix=prefix)
+        app.include_router(_manage(batches, VectorRequest, Body()), prefix=prefix)
         app.include_router(_play(vector, max_body), prefix=prefix + "/{session_id}")
     _answer_errors(app)
     app.add_middleware(Guard, token=token, max_body=max_body)
@@ -292,16 +292,14 @@ def _about(engine: Engine) -> APIRouter:
     return router
 
 
-def _manage(sessions: Sessions, model: type[Frozen]) -> APIRouter:
-    """Make and end sessions."""
+def _manage(sessions: Sessions, model: Any, body: Any) -> APIRouter:
+    """Make and end sessions; `model` and `body` say what a request to make one brings."""
     router = APIRouter(tags=["sessions"])
 
     @router.post("", status_code=201, response_model=SessionReply, responses=_refusals(422, 503))
-    async def create(body: model | None = None) -> Any:  # type: ignore[valid-type]
+    async def create(wanted: model = body) -> Any:
         """A new session, to be played under its path or by its header."""
-        if body is None:
-            body = model()
-        session = await sessions.create(**body.model_dump())
+        session = await sessions.create(**(wanted.model_dump() if wanted else {}))
         return SessionReply(session_id=session.id)
 
     @router.delete("/{session_id}", status_code=204, responses=_refusals(404))
