@@ -4,9 +4,11 @@ of ours as a package of theirs. Each of their versions in an environment of its 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -35,27 +37,32 @@ ACTIONS = {"Echo": {"message": "hi"}, "PlumeSearchLocal-v0": {"value": 2}}
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
-    """`programs(name, program)`: the path of a program of an environment."""
+    """`programs(name, program)`: the path of a program of an environment; skips without it."""
     kept = os.environ.get(ENVIRONMENTS)
     folder = Path(kept) if kept else tmp_path_factory.mktemp("openenv")
 
-    def program(name, program="python"):
+    @cache
+    def failure(name):
         place = folder / name
-        if not place.exists():
-            make_environment(place, INSTALLED[name])
-        return str(place / "bin" / program)
+        return "" if place.exists() else make_environment(place, INSTALLED[name])
+
+    def program(name, program="python"):
+        if why := failure(name):
+            pytest.skip(f"{name} cannot be installed: {why}")
+        return str(folder / name / "bin" / program)
 
     return program
 
 
 def make_environment(place, packages):
-    """Skips the test where the packages cannot be had."""
+    """Why it could not be made; empty if it is there."""
     subprocess.run([sys.executable, "-m", "venv", place], check=True)
     pip = [place / "bin" / "python", "-m", "pip", "install", "-q", *packages]
     done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    if done.returncode:
-        place.rename(place.with_name(f"{place.name}-failed"))
-        pytest.skip(f"{' '.join(packages)} cannot be installed: {done.stderr[-300:]}")
+    if not done.returncode:
+        return ""
+    shutil.rmtree(place)
+    return done.stderr[-300:] or "pip failed"
 
 
 @pytest.fixture(scope="module", params=ACTIONS)
