@@ -75,7 +75,7 @@ def served(request, serve, local):
 
 def said(*command):
     """What a program prints; its errors are the test's."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 
