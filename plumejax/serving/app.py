@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response, WebSocket
+from fastapi import APIRouter, Body, Depends, FastAPI, Request, Response, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import Field, create_model
@@ -91,7 +91,7 @@ class Reply(NamedTuple):
 
 class Naming:
     """Which session a request is about: that of its path, its header, its cookie, or the last one
-    that a request without a name made.
+    that a request without a name made, unless its client has come back with the cookie.
 
     Attributes:
       sessions: to find it in.
@@ -108,11 +108,10 @@ class Naming:
         if name is not None:
             return self.sessions.find(name)
         self._require_name()
-        if self._default is None:
+        if self._default is None or self.sessions.is_claimed(self._default):
             return None
-        claimed = self.sessions.is_claimed(self._default)
         session = self.sessions.find(self._default)
-        session.claimed = claimed
+        session.claimed = False
         return session
 
     async def find_or_create(self, request: Request) -> Reply:
@@ -201,11 +200,11 @@ def create_app(
     app.include_router(_about(engine))
     for prefix in ("", "/sessions/{session_id}"):
         app.include_router(_play(naming, max_body), prefix=prefix)
-    app.include_router(_manage(sessions, SessionRequest), prefix="/sessions")
+    app.include_router(_manage(sessions, SessionRequest | None, Body(None)), prefix="/sessions")
     for batches in every[1:]:
         vector = Naming(batches, strict=True)
         prefix = "/v1/vector/sessions"
-        app.include_router(_manage(batches, VectorRequest), prefix=prefix)
+        app.include_router(_manage(batches, VectorRequest, Body()), prefix=prefix)
         app.include_router(_play(vector, max_body), prefix=prefix + "/{session_id}")
     app.state.page = page and loopback and not token
     if app.state.page:
@@ -315,16 +314,14 @@ def _about(engine: Engine) -> APIRouter:
     return router
 
 
-def _manage(sessions: Sessions, model: type[Frozen]) -> APIRouter:
-    """Make and end sessions."""
+def _manage(sessions: Sessions, model: Any, body: Any) -> APIRouter:
+    """Make and end sessions; `model` and `body` say what a request to make one brings."""
     router = APIRouter(tags=["sessions"])
 
     @router.post("", status_code=201, response_model=SessionReply, responses=_refusals(422, 503))
-    async def create(body: model | None = None) -> Any:  # type: ignore[valid-type]
+    async def create(wanted: model = body) -> Any:
         """A new session, to be played under its path or by its header."""
-        if body is None:
-            body = model()
-        session = await sessions.create(**body.model_dump())
+        session = await sessions.create(**(wanted.model_dump() if wanted else {}))
         return SessionReply(session_id=session.id)
 
     @router.delete("/{session_id}", status_code=204, responses=_refusals(404))

@@ -304,7 +304,22 @@ def on_host(packed: Packed) -> Any:
 
 
 def outcome(seen: Seen, state: State, metadata: dict[str, Any]) -> Outcome:
-    """The outcome of a step on from `state`; an action that was none is an error observation.
+    """The outcome of a step on from `state`. Raises as `told` does."""
+    after = state.model_copy(update={"step_count": int(seen.step_count)})
+    return Outcome(body(*told(seen, metadata)), after)
+
+
+class Told(NamedTuple):
+    """What a client is told of a reset or a step, as JSON has it."""
+
+    observation: dict[str, Any]
+    reward: float | None
+    done: bool
+    metadata: dict[str, Any]
+
+
+def told(seen: Seen, metadata: dict[str, Any]) -> Told:
+    """What is told of what was seen; an action that was none is an error observation.
 
     Raises what another code says.
     """
@@ -323,14 +338,12 @@ def outcome(seen: Seen, state: State, metadata: dict[str, Any]) -> Outcome:
     }
     if seen.rewards is not None:
         found["rewards"] = models.encoded(seen.rewards)
-    reward = float(seen.reward)
+    reward: float | None = float(seen.reward)
     if code == Code.BAD_ACTION:
-        reward = None  # type: ignore[assignment]
+        reward = None
         found["error"] = {"code": code.name, "message": "the action is not in the action space"}
     observation = models.encoded(models.observed(seen.observation))
-    done = found["terminated"] or found["truncated"]
-    after = state.model_copy(update={"step_count": int(seen.step_count)})
-    return Outcome(body(observation, reward, done, found), after)
+    return Told(observation, reward, found["terminated"] or found["truncated"], found)
 
 
 def _put(place: int, all_of_them: np.ndarray, one: np.ndarray) -> None:

@@ -38,11 +38,13 @@ class Array(Frozen):
     data: str
 
 
-def task_models(name: str, env: Any, params: Any) -> tuple[type[Action], type[Observation]]:
-    """`(action, observation)`: frozen models of the members of the task's spaces; `name` is part of
-    theirs. A space that is no `Dict` becomes the field `value`."""
-    action = _model(f"{name}Action", Action, bounded(env.action_space(params)))
-    observation = _model(f"{name}Observation", Observation, env.observation_space(params))
+def task_models(
+    name: str, env: Any, params: Any, bases: tuple[type, type] = (Action, Observation)
+) -> tuple[Any, Any]:
+    """`(action, observation)`: models of the members of the task's spaces, subclasses of `bases`;
+    `name` is part of theirs. A space that is no `Dict` becomes the field `value`."""
+    action = _model(f"{name}Action", bases[0], bounded(env.action_space(params)))
+    observation = _model(f"{name}Observation", bases[1], env.observation_space(params))
     return action, observation
 
 

@@ -262,6 +262,19 @@ def test_two_clients_that_know_of_no_sessions_are_kept_apart(served):
         assert isinstance(one.state(), State)
 
 
+def test_what_names_no_session_is_not_about_that_of_a_client_who_came_back(served):
+    with Client(served.url) as client:
+        client.reset(seed=3)
+        client.step(served.action)
+        before = client.state()
+        assert served.get("/state").json() == {"episode_id": None, "step_count": 0}
+        early = served.post("/step", {"action": served.action})
+        assert (early.status_code, early.json()["error"]["code"]) == (409, "NOT_RESET")
+        assert served.post("/reset", SEED).status_code == 200
+        assert served.post("/step", {"action": served.action}).status_code == 200
+        assert client.state() == before
+
+
 def test_one_after_another_at_a_server_without_cookies(served):
     """As curl does; more resets than there are places."""
     for _ in range(12):

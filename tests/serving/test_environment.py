@@ -1,6 +1,7 @@
 """tests/serving/test_environment: the rules of the environment object and of its messages."""
 
 import copy
+import importlib.util
 from uuid import UUID
 
 import pydantic
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plumejax.base.errors import PlumeError
 from plumejax.serving import (
     Action,
     CompositeTransform,
@@ -201,3 +203,10 @@ def test_interleaved_instances_live_as_they_do_alone(moves):
         env = Countdown()
         assert [live(env, move) for m, move in moves if m == n] == together[n]
         assert env.state == envs[n].state
+
+
+def test_the_adapter_says_which_extra_it_needs():
+    if importlib.util.find_spec("openenv"):
+        pytest.skip("openenv is installed here")
+    with pytest.raises(PlumeError, match=r"plumejax\[openenv\]"):
+        importlib.import_module("plumejax.serving.openenv")
