@@ -290,7 +290,7 @@ class LaneEngine:
         self._slabs[slab], packed = step_lanes(self.env, *lanes, self.params)
         leaves, structure = jax.tree.flatten(on_host(packed))
         columns = [models.encoded_rows(x[places]) for x in leaves]
-        return [structure.unflatten(row) for row in zip(*columns, strict=True)]
+        return [jax.tree.unflatten(structure, row) for row in zip(*columns, strict=True)]
 
 
 def new_seed() -> int:
