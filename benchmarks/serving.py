@@ -212,7 +212,7 @@ def _has_uvloop(python: str) -> bool:
 
 def vector() -> dict[str, Any]:
     """Steps of a session of many episodes, the client's time included."""
-    with ours(TASK, 2) as server:
+    with ours(TASK, len(LANES)) as server:
         return {str(n): asyncio.run(_lanes(server, n, 5.0)) for n in LANES}
 
 
