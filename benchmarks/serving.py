@@ -117,12 +117,10 @@ def main(
     """
     settings = {"task": TASK, "seconds": seconds, "rounds": rounds}
     parts = _done(out, settings)
-    measures: dict[str, Callable[[], dict[str, Any]]] = {
-        "load": lambda: load(seconds),
-        "vector": vector,
-    }
+    measures: dict[str, Callable[[], dict[str, Any]]] = {"load": lambda: load(seconds)}
     if openenv:
         measures["beside"] = lambda: beside(openenv, rounds)
+    measures["vector"] = vector
     console = Console()
     for name in [name for name in measures if name not in parts]:
         console.print(f"{name} ...", highlight=False)
