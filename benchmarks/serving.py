@@ -247,25 +247,25 @@ async def _player(url: str, task: str, seed: int, end: float) -> Played:
         url.replace("http", "ws") + "/ws", proxy=None, compression=None, open_timeout=60
     ) as line:
 
-        async def say(kind: str, data: Any) -> Any:
+        async def say(kind: str, **data: Any) -> Any:
             nonlocal requests, errors
-            await line.send(json.dumps({"type": kind, "data": data}))
+            await line.send(json.dumps({"type": kind, **data}))
             answer = json.loads(await line.recv())
             requests += 1
             errors += answer["type"] == "error"
             return answer["data"]
 
-        await say("reset", {"seed": seed})
+        await say("reset", data={"seed": seed})
         while time.monotonic() < end:
-            answer = await say("step", next(said))
+            answer = await say("step", data=next(said))
             if "done" not in answer:
                 continue
             steps, since = steps + 1, since + 1
             if answer["done"]:
-                lost += abs((await say("state", {}))["step_count"] - since)
-                await say("reset", {"seed": seed + steps})
+                lost += abs((await say("state"))["step_count"] - since)
+                await say("reset", data={"seed": seed + steps})
                 since = 0
-        lost += abs((await say("state", {}))["step_count"] - since)
+        lost += abs((await say("state"))["step_count"] - since)
     return Played(steps, requests, errors, lost)
 
 
