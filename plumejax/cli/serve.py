@@ -20,6 +20,7 @@ def serve(
     port: int = 8000,
     host: str = "127.0.0.1",
     capacity: int = 16,
+    batching: Literal["on", "off"] = "on",
     idle_timeout: float = 900.0,
     isolation: Literal["lenient", "strict"] | None = None,
     allow_host: tuple[str, ...] = (),
@@ -37,6 +38,8 @@ def serve(
         port: 0 takes a free one.
         host: address to listen at.
         capacity: sessions at a time.
+        batching: on: one program steps all places at once; off: one place, for a task whose step is
+            heavy while few sessions step at a time.
         idle_timeout: seconds, after which a session that is not heard of ends.
         isolation: strict: each request must name its session; lenient: one that names none is about
             the last session begun so.
@@ -57,6 +60,7 @@ def serve(
         token=os.environ.get(TOKEN) or None,
         isolation=isolation,
         capacity=capacity,
+        batching=batching,
         idle_timeout=idle_timeout,
         allowed_hosts=allow_host,
         page=page,

@@ -33,6 +33,7 @@ COOKIE = "plumejax_session"
 HEADER = "X-Session-Id"
 
 Isolation = Literal["lenient", "strict"]
+Batching = Literal["on", "off"]
 
 MAX_LANES = 4096
 """Of a session of many episodes."""
@@ -146,6 +147,7 @@ def create_app(
     token: str | None = None,
     isolation: Isolation | None = None,
     capacity: int = 16,
+    batching: Batching = "on",
     idle_timeout: float = 900.0,
     max_body: int = 65536,
     allowed_hosts: tuple[str, ...] = (),
@@ -161,6 +163,9 @@ def create_app(
       isolation: "strict": each request must name its session; "lenient": one that does not is about
         the last session that such a one made. By default strict beyond loopback.
       capacity: sessions at a time.
+      batching: "on": one program steps all places, whether one session steps or many, so keep the
+        capacity small if a step is heavy; "off": it steps one place, and sessions wait for each
+        other. Either way the numbers of a session do not depend on the others.
       idle_timeout: s, after which a session that is not heard of ends.
       max_body: bytes of a request or a message.
       allowed_hosts: names by which clients may call the server, beside `host` and loopback's.
@@ -181,7 +186,7 @@ def create_app(
     require(max_body > 0, "max_body", max_body, "> 0 bytes")
     loopback = is_loopback(host)
     require(loopback or token, "host", host, "on loopback (127.0.0.1), or there must be a token")
-    engine = make_engine(task, capacity, clock)
+    engine = make_engine(task, capacity, clock, capacity if batching == "on" else 1)
     sessions = Sessions(engine, idle_timeout, clock=clock)
     every = [sessions]
     if isinstance(engine, LaneEngine):
@@ -224,17 +229,18 @@ def _picked(task: str, **options: Any) -> FastAPI:
     return app
 
 
-def make_engine(task: Any, capacity: int, clock: Callable[[], float]) -> Engine:
-    """The engine of a task, which is given as to `create_app`."""
+def make_engine(task: Any, capacity: int, clock: Callable[[], float], width: int) -> Engine:
+    """The engine of a task, which is given as to `create_app`; of one of arrays, `width` places
+    step together."""
     if task == "Echo":
         from plumejax.serving.echo import Echo
 
         task = Echo
     if isinstance(task, str):
         about = registry.find(task).summary
-        return LaneEngine(task, about, registry.make(task), capacity, clock)
+        return LaneEngine(task, about, registry.make(task), capacity, clock, width)
     if isinstance(task, tuple):
-        return LaneEngine(task[0].name, f"{task[0].name}.", task, capacity, clock)
+        return LaneEngine(task[0].name, f"{task[0].name}.", task, capacity, clock, width)
     require(callable(task), "task", task, "an id, (env, params), or what makes a HostEnvironment")
     made = task()
     require(isinstance(made, HostEnvironment), "task()", made, "a HostEnvironment")
@@ -345,7 +351,7 @@ def _play(naming: Naming, max_body: int) -> APIRouter:
     async def reset(request: Request, body: ResetRequest | None = None) -> Response:
         """Begin an episode."""
         session, made = await naming.find_or_create(request)
-        content = await sessions.reset(session, body or ResetRequest())
+        content = await sessions.whole(sessions.reset(session, body or ResetRequest()))
         response = Response(content, media_type="application/json")
         if made:
             response.set_cookie(COOKIE, session.id, httponly=True, samesite="strict")
@@ -361,7 +367,7 @@ def _play(naming: Naming, max_body: int) -> APIRouter:
         """One step. One that is refused changes nothing; one with `metadata.error` neither."""
         if session is None:
             raise RefusedError(409, "NOT_RESET", "reset first")
-        content = await sessions.step(session, body)
+        content = await sessions.whole(sessions.step(session, body))
         return Response(content, media_type="application/json")
 
     @router.get("/state", response_model=engine.state, responses=_refusals(404))

@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
+from pydantic_core import to_json
 
 from plumejax.adapters.packing import Packed, pack
 from plumejax.base.batch import Batch
 from plumejax.serving import models
-from plumejax.serving.engine import Outcome, body, require_time
+from plumejax.serving.engine import Outcome, reply, require_time
 from plumejax.serving.environment import State
 from plumejax.serving.lanes import Code, LaneEngine, is_finite, new_seed, on_host
 from plumejax.serving.refusals import RefusedError
@@ -159,4 +160,5 @@ def _outcome(
     observation: Any, reward: Any, done: Any, metadata: dict[str, Any], state: State
 ) -> Outcome:
     seen = models.packed(models.observed(observation))
-    return Outcome(body(seen, models.packed(reward), models.packed(done), metadata), state)
+    answer = reply(seen, models.packed(reward), models.packed(done), metadata)
+    return Outcome(to_json(answer), state)

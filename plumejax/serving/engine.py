@@ -11,6 +11,9 @@ from typing import Any, NamedTuple, Protocol
 from plumejax.serving.environment import Action, HostEnvironment, Observation, State
 from plumejax.serving.refusals import RefusedError
 
+_STRICT = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+"""Raises `ValueError` for a number that is not finite."""
+
 
 class Outcome(NamedTuple):
     """What a transition came to.
@@ -127,24 +130,26 @@ class HostEngine:
         env = copy.deepcopy(self._places[place])
         observation = change(env).model_dump(mode="json")
         reward, done = observation.pop("reward"), observation.pop("done")
-        outcome = Outcome(body(observation, reward, done, observation["metadata"]), env.state)
+        answer = reply(observation, reward, done, observation["metadata"])
+        outcome = Outcome(_STRICT.encode(answer).encode(), env.state)
         self._places[place] = env
         (self._ended.add if done else self._ended.discard)(place)
         return outcome
 
 
-def body(observation: dict[str, Any], reward: Any, done: Any, metadata: dict[str, Any]) -> bytes:
-    """The JSON of an `Outcome`. Raises `ValueError` for a number that is not finite.
+def reply(
+    observation: dict[str, Any], reward: Any, done: Any, metadata: dict[str, Any]
+) -> dict[str, Any]:
+    """What the body of an `Outcome` says.
 
     The metadata are beside the observation and in it: one client reads them there, one here.
     """
-    whole = {
+    return {
         "observation": {**observation, "metadata": metadata},
         "reward": reward,
         "done": done,
         "metadata": metadata,
     }
-    return json.dumps(whole, allow_nan=False, separators=(",", ":")).encode()
 
 
 def episode_done() -> RefusedError:

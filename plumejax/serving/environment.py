@@ -32,6 +32,9 @@ class Frozen(BaseModel):
         return handler(_thawed(value))
 
 
+NOTHING: Mapping[str, Any] = FrozenDict()
+
+
 class Action(Frozen):
     """What an agent does.
 
@@ -39,7 +42,7 @@ class Action(Frozen):
       metadata: the client's own notes; nothing depends on it.
     """
 
-    metadata: Mapping[str, Any] = Field(default_factory=FrozenDict)
+    metadata: Mapping[str, Any] = Field(default_factory=lambda: NOTHING)
 
 
 class Observation(Frozen):
@@ -53,7 +56,7 @@ class Observation(Frozen):
 
     done: bool = False
     reward: float | None = None
-    metadata: Mapping[str, Any] = Field(default_factory=FrozenDict)
+    metadata: Mapping[str, Any] = Field(default_factory=lambda: NOTHING)
 
 
 class State(Frozen):

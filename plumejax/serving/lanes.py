@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
+from pydantic_core import to_json
 
 from plumejax.adapters.packing import Packed, pack, unpack
 from plumejax.serving import models
-from plumejax.serving.engine import Outcome, body, episode_done, require_time
+from plumejax.serving.engine import Outcome, episode_done, reply, require_time
 from plumejax.serving.environment import State
 from plumejax.serving.refusals import RefusedError
 
@@ -48,7 +49,7 @@ class Lanes(struct.PyTreeNode):
 
 
 class Seen(NamedTuple):
-    """What the host reads of a lane after a step or a reset.
+    """What the host reads of a lane after a step or a reset; for `outcome` as JSON has it.
 
     Attributes:
       code: int32[], a `Code`; nothing was changed unless it is FINE.
@@ -154,17 +155,17 @@ class Job:
     Attributes:
       place, action: of which lane.
       deadline: of its beginning.
-      seen: a `Seen`, in the end.
+      seen: a future `Seen` as JSON has it.
     """
 
     place: int
     action: Any
     deadline: float
-    seen: asyncio.Future
+    seen: Any
 
 
 class LaneEngine:
-    """Runs a task of arrays, a lane at each place; all lanes step in one program.
+    """Runs a task of arrays, a lane at each place; `width` lanes side by side step in one program.
 
     One thread owns the lanes, and no other runs programs. What waits when it is free is its next
     batch. Every batch has the same shape, so the numbers of a session do not depend on its company.
@@ -177,26 +178,28 @@ class LaneEngine:
         task: tuple[Any, Any],
         capacity: int,
         clock: Callable[[], float] = time.monotonic,
+        width: int | None = None,
     ) -> None:
         self.name, self.about, self.capacity = name, about, capacity
+        self._width = width or capacity
         self.env, self.params = task
         self.action, self.observation = models.task_models(name, *task)
         self.state = State
         self.clock = clock
         self._space = self.env.action_space(self.params)
         self._actions = jax.tree.map(
-            lambda x: np.zeros((capacity, *x.shape), x.dtype),
+            lambda x: np.zeros((self._width, *x.shape), x.dtype),
             jax.eval_shape(self._space.sample, jax.random.key(0)),
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
-        self._lanes: Any = None
+        self._slabs: list[Lanes] = []
         self._waiting: list[Job] = []
         self._stepping: asyncio.Task | None = None
 
     @property
     def healthy(self) -> bool:
         """False once a program has failed half way and taken the lanes with it."""
-        return not any(x.is_deleted() for x in jax.tree.leaves(self._lanes))
+        return not any(x.is_deleted() for x in jax.tree.leaves(self._slabs))
 
     async def start(self) -> None:
         await self.run(self._warm)
@@ -232,25 +235,34 @@ class LaneEngine:
 
     def fresh_lane(self) -> Lanes:
         """One that waits for its first reset."""
-        return lane_of(fresh_lanes(self.env, self.capacity, self.params), np.int32(0))
+        return lane_of(fresh_lanes(self.env, self._width, self.params), np.int32(0))
 
     async def _step_all(self) -> None:
         """Step what waits, batch after batch, until nothing does."""
         # What has come in already is read first, and is of the first batch.
         await asyncio.sleep(0)
         while self._waiting:
-            jobs, self._waiting = self._in_time(self._waiting), []
+            jobs = self._in_time(self._next())
             if not jobs:
                 continue
             try:
                 seen = await self.run(self._step, jobs)
             except Exception as error:
                 for job in jobs:
-                    job.seen.set_exception(error)
+                    if not job.seen.done():
+                        job.seen.set_exception(error)
             else:
                 for job, each in zip(jobs, seen, strict=True):
-                    job.seen.set_result(each)
+                    if not job.seen.done():
+                        job.seen.set_result(each)
         self._stepping = None
+
+    def _next(self) -> list[Job]:
+        """Takes what waits of the slab of the first that does."""
+        slab = self._waiting[0].place // self._width
+        jobs = [job for job in self._waiting if job.place // self._width == slab]
+        self._waiting = [job for job in self._waiting if job.place // self._width != slab]
+        return jobs
 
     def _in_time(self, jobs: Sequence[Job]) -> list[Job]:
         """Those whose deadline is not past; the others are told."""
@@ -267,30 +279,36 @@ class LaneEngine:
 
     def _warm(self) -> None:
         self.params = jax.device_put(self.params)
-        self._lanes = fresh_lanes(self.env, self.capacity, self.params)
+        self._slabs = [fresh_lanes(self.env, self._width, self.params)]
         # Twice: what a program gives is what the next one takes.
         for _ in range(2):
             self._reset(0, 0)
-            self._step([])
-        self._lanes = fresh_lanes(self.env, self.capacity, self.params)
+            self._step([Job(0, self._space.sample(jax.random.key(0)), 0.0, None)])
+        slabs = -(-self.capacity // self._width)
+        self._slabs = [fresh_lanes(self.env, self._width, self.params) for _ in range(slabs)]
 
     def _reset(self, place: int, seed: int) -> Seen:
+        slab, place = divmod(place, self._width)
         lane = np.int32(place), np.uint32(seed)
-        self._lanes, packed = reset_lane(self.env, self._lanes, *lane, self.params)
-        return on_host(packed)
+        self._slabs[slab], packed = reset_lane(self.env, self._slabs[slab], *lane, self.params)
+        return jax.tree.map(models.encoded, on_host(packed))
 
     def _lane(self, place: int) -> Lanes:
-        return lane_of(self._lanes, np.int32(place))
+        slab, place = divmod(place, self._width)
+        return lane_of(self._slabs[slab], np.int32(place))
 
     def _step(self, jobs: Sequence[Job]) -> list[Seen]:
-        active = np.zeros(self.capacity, bool)
-        for job in jobs:
-            active[job.place] = True
-            jax.tree.map(partial(_put, job.place), self._actions, job.action)
-        lanes = self._lanes, active, self._actions
-        self._lanes, packed = step_lanes(self.env, *lanes, self.params)
+        """Of jobs of one slab."""
+        slab, places = jobs[0].place // self._width, [job.place % self._width for job in jobs]
+        active = np.zeros(self._width, bool)
+        active[places] = True
+        for place, job in zip(places, jobs, strict=True):
+            jax.tree.map(partial(_put, place), self._actions, job.action)
+        lanes = self._slabs[slab], active, self._actions
+        self._slabs[slab], packed = step_lanes(self.env, *lanes, self.params)
         leaves, structure = jax.tree.flatten(on_host(packed))
-        return [jax.tree.unflatten(structure, [x[job.place] for x in leaves]) for job in jobs]
+        columns = [models.encoded_rows(x[places]) for x in leaves]
+        return [jax.tree.unflatten(structure, row) for row in zip(*columns, strict=True)]
 
 
 def new_seed() -> int:
@@ -300,13 +318,13 @@ def new_seed() -> int:
 
 def on_host(packed: Packed) -> Any:
     """The tree, in NumPy arrays."""
-    return unpack(jax.device_get(packed.arrays), packed.layout)
+    return unpack(tuple(np.asarray(array) for array in packed.arrays), packed.layout)
 
 
 def outcome(seen: Seen, state: State, metadata: dict[str, Any]) -> Outcome:
     """The outcome of a step on from `state`. Raises as `told` does."""
-    after = state.model_copy(update={"step_count": int(seen.step_count)})
-    return Outcome(body(*told(seen, metadata)), after)
+    after = State.model_construct(episode_id=state.episode_id, step_count=seen.step_count)
+    return Outcome(to_json(reply(*told(seen, metadata))), after)
 
 
 class Told(NamedTuple):
@@ -319,31 +337,27 @@ class Told(NamedTuple):
 
 
 def told(seen: Seen, metadata: dict[str, Any]) -> Told:
-    """What is told of what was seen; an action that was none is an error observation.
+    """What is told of what was seen, as JSON has it; an action that was none is an error.
 
     Raises what another code says.
     """
-    code = Code(int(seen.code))
+    code = Code(seen.code)
     if code == Code.EPISODE_DONE:
         raise episode_done()
     if code in (Code.NOT_RESET, Code.CLOSED):
         raise RefusedError(409, "NOT_RESET", "reset first")
     if code == Code.NOT_FINITE:
         raise FloatingPointError("a transition gave a number that is not finite; it was not made")
-    found = {
-        **metadata,
-        **models.encoded(seen.info),
-        "terminated": bool(seen.terminated),
-        "truncated": bool(seen.truncated),
-    }
+    flags = {"terminated": seen.terminated, "truncated": seen.truncated}
+    found = {**metadata, **seen.info, **flags}
     if seen.rewards is not None:
-        found["rewards"] = models.encoded(seen.rewards)
-    reward: float | None = float(seen.reward)
+        found["rewards"] = seen.rewards
+    reward = seen.reward
     if code == Code.BAD_ACTION:
         reward = None
         found["error"] = {"code": code.name, "message": "the action is not in the action space"}
-    observation = models.encoded(models.observed(seen.observation))
-    return Told(observation, reward, found["terminated"] or found["truncated"], found)
+    done = seen.terminated or seen.truncated
+    return Told(models.observed(seen.observation), reward, done, found)
 
 
 def _put(place: int, all_of_them: np.ndarray, one: np.ndarray) -> None:

@@ -83,6 +83,13 @@ def encoded(value: Any) -> Any:
     return array.tolist() if array.size < LARGE else packed(array)
 
 
+def encoded_rows(rows: np.ndarray) -> list[Any]:
+    """What `encoded` gives of each row."""
+    if math.prod(rows.shape[1:]) < LARGE:
+        return rows.tolist()
+    return [packed(row) for row in rows]
+
+
 def packed(value: Any) -> Any:
     """As `encoded`, each array an `Array` however small."""
     if isinstance(value, dict):

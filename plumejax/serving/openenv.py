@@ -68,7 +68,8 @@ class TaskEnvironment(Environment[Action, Observation, State]):
             self._lanes = lanes.fresh_lanes(env, 1, params)
         place = np.int32(0), np.uint32(seed)
         self._lanes, packed = lanes.reset_lane(env, self._lanes, *place, params)
-        told = lanes.told(lanes.on_host(packed), {"seed": seed})
+        seen = jax.tree.map(models.encoded, lanes.on_host(packed))
+        told = lanes.told(seen, {"seed": seed})
         self._state = State(**new_state(episode_id).model_dump())
         return self._observed(told)
 
@@ -81,9 +82,9 @@ class TaskEnvironment(Environment[Action, Observation, State]):
         member = models.member(env.action_space(params), action)
         actions = jax.tree.map(lambda x: x[None], member)
         self._lanes, packed = lanes.step_lanes(env, self._lanes, np.ones(1, bool), actions, params)
-        seen = jax.tree.map(lambda x: x[0], lanes.on_host(packed))
+        seen = jax.tree.map(lambda x: models.encoded(x[0]), lanes.on_host(packed))
         told = lanes.told(seen, {})
-        self._state = self._state.model_copy(update={"step_count": int(seen.step_count)})
+        self._state = self._state.model_copy(update={"step_count": seen.step_count})
         return self._observed(told)
 
     @property

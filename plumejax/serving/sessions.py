@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -193,25 +193,24 @@ class Sessions:
         finally:
             session.waiting -= 1
 
+    async def whole(self, work: Coroutine[Any, Any, bytes]) -> bytes:
+        """What `work` gives; it is carried out to its end even if nobody waits for it any more."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
     async def finish(self) -> None:
-        """Wait for what is being carried out."""
+        """Wait for the work that is to be carried out whole."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _carry_out(
         self, session: Session, kind: str, name: str | None, work: Callable[[], Awaitable[Outcome]]
     ) -> bytes:
-        """Do the work when it is the session's turn, whether or not the client still listens."""
+        """Do the work when it is the session's turn."""
         if session.waiting > self.queue:
             raise RefusedError(429, "BUSY", "too many requests of this session wait already")
         session.waiting += 1
-        task = asyncio.create_task(self._in_turn(session, kind, name, work))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return await asyncio.shield(task)
-
-    async def _in_turn(
-        self, session: Session, kind: str, name: str | None, work: Callable[[], Awaitable[Outcome]]
-    ) -> bytes:
         try:
             async with session.turn:
                 if session.id not in self._there:

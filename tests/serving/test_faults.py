@@ -7,11 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
+from socket import SHUT_RDWR
 
 import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from plumejax.serving import Client
 from plumejax.serving.client import RequestRefusedError
@@ -134,6 +137,51 @@ def test_a_client_that_dies_in_the_middle_of_a_step(served):
     assert served.get(path + "/state").json()["step_count"] == 1
 
 
+def test_a_socket_that_dies_in_the_middle_of_a_step(served):
+    path = served.session()
+    with served.socket(path + "/ws") as socket:
+        socket.say("reset", {"seed": 3})
+        # Sent, and gone without a farewell before it is answered.
+        socket.connection.send('{"type": "step", "data": {"value": 2}, "request_id": "once"}')
+        socket.connection.socket.shutdown(SHUT_RDWR)
+    with served.socket(path + "/ws") as socket:
+        again = socket.say("step", {"value": 2}, request_id="once")
+        assert again["type"] == "observation"
+        assert socket.say("state")["data"]["step_count"] == 1
+    served.ask("DELETE", path)
+
+
+def test_a_socket_of_a_server_that_was_killed_ends():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"ws://127.0.0.1:{port}"
+    process, _ = start(port)
+    session = httpx.post(f"http://127.0.0.1:{port}/sessions").json()["session_id"]
+    named = f"{url}/sessions/{session}/ws"
+    with connect(named, proxy=None) as line:
+        for kind, data in (("reset", {}), ("step", HELLO)):
+            assert _ask(line, kind, data)["type"] == "observation"
+        stop(process, signal.SIGKILL)
+        with pytest.raises(ConnectionClosed):
+            _ask(line, "step", HELLO)
+    process, _ = start(port)
+    try:
+        with connect(named, proxy=None) as line:
+            assert json.loads(line.recv())["data"]["code"] == "SESSION_NOT_FOUND"
+            with pytest.raises(ConnectionClosed):
+                line.recv()
+        with connect(f"{url}/ws", proxy=None) as line:
+            assert _ask(line, "step", HELLO)["data"]["code"] == "NOT_RESET"
+    finally:
+        stop(process)
+
+
+def _ask(line, kind, data):
+    line.send(json.dumps({"type": kind, "data": data}))
+    return json.loads(line.recv())
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
@@ -182,4 +230,7 @@ def test_nonsense_on_a_socket_is_refused_and_changes_nothing(served, body):
     if isinstance(body, dict) and (body.get("type") in ("close", "reset", "state", "step")):
         return
     assert served.line.send(json.dumps(body))["type"] == "error"
-    assert served.line.say("step", body)["type"] == "error" or _is_step({"action": body})
+    if _is_step({"action": body}):
+        return
+    assert served.line.say("step", body)["type"] == "error"
+    assert served.line.say("state")["data"]["step_count"] == 0
