@@ -140,7 +140,7 @@ def test_it_declares_at_the_source_and_nowhere_else(local):
     assert np.all(steps_to_source(env, params, places(2)) > 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("dimensions", "drag"), [(2, 0.05), (3, 1.0)])
 def test_with_inertia_it_does_not_overshoot_for_ever(local, dimensions, drag):
     env, params = search(

@@ -170,7 +170,7 @@ def test_there_is_odour_for_a_tenth_of_the_time_where_flies_start_among_packets(
     assert shares.mean(0).max() < 0.20
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_flies_of_the_published_model_find_the_source_as_often_as_published(gaussian):
     env, params = gaussian
     flies = 1024

@@ -15,7 +15,7 @@ IDS = ["WhiffStates-v0", "Alternation-v0", "MovingSource-v0"]
 SMALL = {"warmup": 4, "capacity": 64}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", IDS)
 def test_tasks_conform(name):
     check_task(*plumejax.make(name, **SMALL), steps=4)

@@ -159,7 +159,7 @@ def test_the_drone_flies_in_the_room_and_is_told_how(drone):
     np.testing.assert_allclose(seen[clear, 1:4], expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("task", ["rooms", "drone"])
 def test_tasks_conform(task, request):
     check_task(*request.getfixturevalue(task), steps=4)
