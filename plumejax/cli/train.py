@@ -49,7 +49,7 @@ def train(
     steps: int = _STEPS,
     num_envs: int | None = None,
     out: Path | None = None,
-    memory: Literal["stack", "gru"] = "stack",
+    memory: Literal["none", "stack", "gru"] = "stack",
     data: Path | None = None,
     set: tuple[str, ...] = (),
     resume: Path | None = None,
@@ -64,7 +64,7 @@ def train(
         steps: environment steps, rounded up to whole calls.
         num_envs: episodes side by side; by default 1024, or what large observations leave room for.
         out: run directory, new or empty; by default runs/TASK-seedSEED-TIME.
-        memory: what the agent remembers with: the last few steps, or a recurrent unit.
+        memory: what the agent remembers with: nothing, the last few steps, or a recurrent unit.
         data: path of a recording, for tasks that play one.
         set: numbers of the task, as in --set plume.sigma=8 ending.radius=3.
         resume: run directory of a training to go on with; all other choices are as they were.

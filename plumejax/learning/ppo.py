@@ -33,7 +33,7 @@ class Shapes:
       num_steps: steps of each lane an update.
       num_minibatches: parts that the lanes are split into for a gradient step; divides `num_envs`.
       num_epochs: passes over the data of an update.
-      memory: "stack" (feed-forward on the last few steps) or "gru".
+      memory: "none" (feed-forward on what is seen now), "stack" (on the last few steps) or "gru".
       stack: steps that "stack" shows the network.
       hidden: sizes of the hidden layers of actor and critic.
       gru: units of the recurrent layer.
@@ -58,7 +58,8 @@ class Shapes:
             self.num_envs,
             f"a multiple of num_minibatches = {self.num_minibatches}",
         )
-        require(self.memory in ("stack", "gru"), "memory", self.memory, "'stack' or 'gru'")
+        known = ("none", "stack", "gru")
+        require(self.memory in known, "memory", self.memory, f"one of {', '.join(known)}")
 
 
 class Hyperparameters(struct.PyTreeNode):
@@ -327,8 +328,8 @@ def ppo(env: Any, params: Any, shapes: Shapes | None = None) -> PPO:
     if agents:
         seen, acts = of_one(seen), of_one(acts)
     encoder = encoder_for(seen, acts, stack)
-    kind: Any = FeedForward if shapes.memory == "stack" else Recurrent
-    size = {} if shapes.memory == "stack" else {"size": shapes.gru}
+    kind: Any = Recurrent if shapes.memory == "gru" else FeedForward
+    size = {"size": shapes.gru} if shapes.memory == "gru" else {}
     network = kind(encoder.actions, encoder.discrete, shapes.hidden, **size)
     if not agents:
         return PPO(Batch(env, shapes.num_envs), shapes, encoder, network)

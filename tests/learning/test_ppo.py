@@ -53,6 +53,21 @@ def test_a_training_is_a_pure_function_that_vmaps_over_seeds_and_rates(local):
             np.testing.assert_allclose(a, c[i], atol=2e-5)
 
 
+def test_each_memory_is_told_as_many_steps_as_it_needs(local):
+    algorithms = {
+        name: ppo(*local, replace(TINY, memory=name)) for name in ("none", "stack", "gru")
+    }
+    assert {name: each.encoder.stack for name, each in algorithms.items()} == {
+        "none": 1,
+        "stack": TINY.stack,
+        "gru": 1,
+    }
+    recurs = {name: jax.tree.leaves(each.network.blank()) for name, each in algorithms.items()}
+    assert recurs["gru"] and not recurs["none"] and not recurs["stack"]
+    with pytest.raises(ValidationError, match="one of none, stack, gru"):
+        Shapes(memory="lstm")
+
+
 def test_advantages_match_their_definition_and_stop_at_an_end():
     rng = np.random.default_rng(0)
     t, n = 6, 3
