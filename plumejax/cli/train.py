@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from plumejax.base.errors import PlumeError, ValidationError, require
+from plumejax.base.errors import PlumeError, ValidationError, near, require
 from plumejax.base.files import write_whole
 from plumejax.cli.scoring import report
 from plumejax.learning.checkpoints import require_same, restore, save
@@ -52,6 +52,7 @@ def train(
     memory: Literal["none", "stack", "gru"] = "stack",
     data: Path | None = None,
     set: tuple[str, ...] = (),
+    hyper: tuple[str, ...] = (),
     resume: Path | None = None,
 ) -> int:
     """Train an agent with PPO, evaluate it beside baselines, and draw what it does.
@@ -67,6 +68,7 @@ def train(
         memory: what the agent remembers with: nothing, the last few steps, or a recurrent unit.
         data: path of a recording, for tasks that play one.
         set: numbers of the task, as in --set plume.sigma=8 ending.radius=3.
+        hyper: numbers of PPO, as in --hyper entropy=0.01 learning_rate=1e-3.
         resume: run directory of a training to go on with; all other choices are as they were.
     """
     console = Console()
@@ -80,12 +82,13 @@ def train(
             "--memory": memory != "stack",
             "--data": data is not None,
             "--set": set != (),
+            "--hyper": hyper != (),
         }
         more = ", ".join(name for name, was in given.items() if was)
         require(not more, "--resume", f"{resume} with {more}", "alone: a run keeps its choices")
         directory, config = resume, read_config(resume)
     else:
-        config = _new_config(task, seed, steps, num_envs, memory, data, set)
+        config = _new_config(task, seed, steps, num_envs, memory, data, set, hyper)
         directory = _new_directory(out, config)
         write_config(directory, config)
     return _run(console, directory, config)
@@ -99,9 +102,11 @@ def _new_config(
     memory: str,
     data: Path | None,
     settings: tuple[str, ...],
+    hyper: tuple[str, ...],
 ) -> RunConfig:
     require(0 <= seed < 2**31, "--seed", seed, "0 <= seed < 2**31")
     require(steps > 0, "--steps", steps, "> 0")
+    numbers = _hyperparameters(parse_settings(hyper, "--hyper"))
     shapes = Shapes(memory=memory)
     if num_envs is not None:
         shapes = replace(shapes, num_envs=num_envs)
@@ -120,8 +125,21 @@ def _new_config(
         make_task(config)
     a_call = config.updates_per_call * config.shapes.num_envs * config.shapes.num_steps
     updates = -(-steps // a_call) * config.updates_per_call
-    hyper = Hyperparameters(updates=float(updates))
-    return replace(config, updates=updates, hyperparameters=hyper)
+    numbers = numbers.replace(updates=float(updates))
+    return replace(config, updates=updates, hyperparameters=numbers)
+
+
+def _hyperparameters(given: dict[str, Any]) -> Hyperparameters:
+    known = [field.name for field in fields(Hyperparameters) if field.name != "updates"]
+    for name, value in given.items():
+        if name not in known:
+            hint = near(name, known)
+            raise ValidationError(
+                f"--hyper {name}: no such number.{hint} There are: {', '.join(known)}"
+            )
+        good = type(value) in (int, float) and 0 <= value < float("inf")
+        require(good, f"--hyper {name}", value, "a number >= 0")
+    return Hyperparameters(**{name: float(value) for name, value in given.items()})
 
 
 def _new_directory(out: Path | None, config: RunConfig) -> Path:

@@ -133,8 +133,9 @@ def read_metrics(directory: Path, updates: int) -> list[str]:
     return lines[:updates]
 
 
-def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
-    """`("plume.sigma=8", ...)` as numbers by path. Raises `ValidationError` for anything else."""
+def parse_settings(settings: tuple[str, ...], option: str = "--set") -> dict[str, Any]:
+    """`("plume.sigma=8", ...)`, given to `option`, as numbers by path. Raises `ValidationError` for
+    anything else."""
     parsed: dict[str, Any] = {}
     for setting in settings:
         path, sign, value = setting.partition("=")
@@ -142,7 +143,7 @@ def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
             parsed[path] = json.loads(value)
         except ValueError:
             sign = ""
-        require(sign, "--set", setting, "PATH=NUMBER, as in plume.sigma=8 or plume.source=[3,4]")
+        require(sign, option, setting, "PATH=NUMBER, as in plume.sigma=8 or plume.source=[3,4]")
     return parsed
 
 

@@ -25,7 +25,8 @@ SMALL = ["--set", "plume.sigma=6", "ending.radius=8", "max_steps=40", "--num-env
 def run(tmp_path_factory):
     """The run directory of a short training."""
     out = tmp_path_factory.mktemp("cli") / "run"
-    assert main(["train", "--steps", "2000", "--seed", "3", "--out", str(out), *SMALL]) == 0
+    choices = ["--seed", "3", "--hyper", "entropy=0.01", "--out", str(out)]
+    assert main(["train", "--steps", "2000", *choices, *SMALL]) == 0
     return out
 
 
@@ -41,6 +42,7 @@ def test_train_leaves_a_whole_run_directory(run):
     config = json.loads((run / "config.json").read_text())
     assert (config["task"], config["seed"]) == ("PlumeSearchLocal-v0", 3)
     assert config["settings"]["plume.sigma"] == 6
+    assert config["hyperparameters"]["entropy"] == 0.01
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [row["update"] for row in rows] == list(range(1, config["updates"] + 1))
     assert rows[-1]["steps"] == config["updates"] * 8 * config["shapes"]["num_steps"] >= 2000
@@ -98,6 +100,9 @@ BAD = {
     "number": (["train", "--set", "plume.sigma=-1"], "plume.sigma"),
     "path": (["train", "--set", "plume.sgma=1"], "Did you mean"),
     "setting": (["train", "--set", "plume.sigma"], "PATH=NUMBER"),
+    "hyper name": (["train", "--hyper", "entrpy=1"], "Did you mean 'entropy'"),
+    "hyper number": (["train", "--hyper", "gamma=-1"], "--hyper gamma = -1"),
+    "hyper form": (["train", "--hyper", "gamma"], "--hyper = 'gamma'"),
     "seed": (["train", "--seed", "-1"], "--seed"),
     "steps": (["train", "--steps", "0"], "--steps"),
     "lanes": (["train", "--num-envs", "6"], "num_minibatches"),
