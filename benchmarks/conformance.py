@@ -79,7 +79,7 @@ def main(
 def measure(id: str, needed: dict[str, Any], steps: int, tick: Any) -> dict[str, Any]:
     """What random steps of one task come to."""
     env, params = plumejax.make(id, **needed)
-    starts = STARTS if getattr(env.plume, "warmup", 0) else None
+    starts = STARTS if getattr(getattr(env, "plume", None), "warmup", 0) else None
     seen = [testing.Count(0, 0, {})]
 
     def watch(count: testing.Count) -> None:
