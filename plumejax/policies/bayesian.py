@@ -35,9 +35,9 @@ from plumejax.search.state import Params
 
 
 def tolerance_of(dtype: str, cells: int) -> float:
-    """How much costs may differ and count as the same: what float32 rounds off sums over so many
-    cells, and the 1e-10 of the published programs in float64."""
-    return 1e-10 if dtype == "float64" else 3e-8 * cells**0.5
+    """How much costs may differ and count as the same: what float32 rounds off costs of a bit that
+    are sums over so many cells, and the 1e-10 of the published programs in float64."""
+    return 1e-10 if dtype == "float64" else max(5e-7, 3e-8 * cells**0.5)
 
 
 class _Told(NamedTuple):
