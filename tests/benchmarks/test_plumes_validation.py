@@ -139,6 +139,7 @@ def test_every_part_has_a_name_and_a_wrong_one_lists_them():
     assert set(plumes_page.SHOWN) | {"tracking"} == set(plumes_page.STYLES)
 
 
+@pytest.mark.slow
 def test_checks_run_at_a_tiny_size():
     checks = plumes_checks.replayed(8)
     assert all(check.met for check in checks)

@@ -166,6 +166,7 @@ def test_warehouse_recording_gives_the_published_task():
     assert np.asarray(params.plume.frames)[100, 10, 30] == pytest.approx(want, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.is_file(), reason=f"no recording at {REAL.name}")
 def test_other_scene_has_its_obstacles_and_no_gas_in_them():
     recording = read_filaments(GADEN / "warehouse_simple_004.npz")
