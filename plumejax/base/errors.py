@@ -38,7 +38,7 @@ def require(ok: Any, field: str, value: Any, allowed: str) -> None:
 
 
 def near(name: Any, known: Iterable[str]) -> str:
-    """ " Did you mean 'X'?", where one of `known` is like `name`; else an empty text."""
+    """A hint, as in `Did you mean 'X'?`, where one of `known` is like `name`; else empty."""
     found = difflib.get_close_matches(str(name), list(known), n=1)
     return f" Did you mean {found[0]!r}?" if found else ""
 

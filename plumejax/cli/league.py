@@ -74,7 +74,8 @@ def league(
         def told(trial: Trial, ended: int) -> None:
             name = f"{trial.label} on {trial.task}"
             shown.update(count, advance=ended, description=name)
-            if not console.is_terminal and shown.tasks[count].completed % episodes == 0:
+            over = ended > 0 and shown.tasks[count].completed % episodes == 0
+            if over and not console.is_terminal:
                 # A log shows no bar.
                 console.print(f"done: {name}", highlight=False, soft_wrap=True)
 
