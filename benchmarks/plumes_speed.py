@@ -23,7 +23,8 @@ from benchmarks.measure import Case, Prepared, Row, loop, measure_round, random_
 from benchmarks.report import Verdict
 from plumejax.base.batch import Batch
 from plumejax.plumes import catalogue
-from plumejax.plumes.bank import Grid, Plan, make_bank, write_bank
+from plumejax.plumes.bank import Plan, make_bank, write_bank
+from plumejax.plumes.grids import Grid
 from plumejax.plumes.movies import movie_plume, open_movie
 
 TRACKING_NETS = 86.0

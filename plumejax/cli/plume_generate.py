@@ -10,7 +10,8 @@ from rich.console import Console
 
 from plumejax.base.errors import ValidationError, require
 from plumejax.cli.plume_named import Live, bar, find, lasting, square_cells, teller
-from plumejax.plumes.bank import Grid, Plan, grid_over, highest, write_bank
+from plumejax.plumes.bank import Plan, highest, write_bank
+from plumejax.plumes.grids import Grid, grid_over
 from plumejax.version import __version__
 
 

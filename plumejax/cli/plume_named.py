@@ -15,8 +15,9 @@ from plumejax.base import paths
 from plumejax.base.errors import ValidationError, require
 from plumejax.learning.runs import parse_settings
 from plumejax.plumes import rolling
-from plumejax.plumes.bank import Grid, grid_over, pictures
+from plumejax.plumes.bank import pictures
 from plumejax.plumes.catalogue import PRESETS
+from plumejax.plumes.grids import Grid, grid_over
 from plumejax.plumes.movies import META, Movie, decode, open_movie
 from plumejax.plumes.statistics import crossing, mean_wind, step_seconds
 

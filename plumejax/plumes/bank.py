@@ -22,6 +22,7 @@ from flax import struct
 
 from plumejax.base.errors import require, within
 from plumejax.plumes import rolling
+from plumejax.plumes.grids import Grid
 from plumejax.plumes.interface import Air
 from plumejax.plumes.movies import MovieMeta, MovieWriter, encode, log_coding
 from plumejax.plumes.recorded import Playing, RecordedPlume
@@ -129,6 +130,16 @@ class Bank:
         """float32[S, d]; those of a mirrored episode are mirrored."""
         sources = self.plume.sources(self.frame(state, params), params.plume)
         return self._mirror(state, sources, params) if self.mirrored else sources
+
+    def nearest(self, state: Reading, place: jax.Array, params: BankParams) -> jax.Array:
+        """That of the plume, for those of puffs."""
+        seen = self._mirror(state, place[None], params)[0] if self.mirrored else place
+        return self.plume.nearest(self.frame(state, params), seen, params.plume)
+
+    def puffs_along(self, state: Reading, percents: jax.Array, params: BankParams) -> jax.Array:
+        """That of the plume, for those of puffs."""
+        puffs = self.plume.puffs_along(self.frame(state, params), percents, params.plume)
+        return self._mirror(state, puffs, params) if self.mirrored else puffs
 
     def frame(self, state: Reading, params: BankParams) -> Any:
         """The state of the plume, thinned, not mirrored."""
@@ -249,35 +260,6 @@ def roll(
     # One after another: side by side they would round otherwise than the plume alone does.
     frames = jax.lax.map(one, jnp.arange(num_plumes, dtype=jnp.uint32))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), frames)
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The cells of a picture of a plume.
-
-    Attributes:
-      size: width and height in cells.
-      spacing: lengths from one cell to the next, along x and along y.
-      origin: x and y of the centre of cell (0, 0), in lengths.
-    """
-
-    size: tuple[int, int]
-    spacing: tuple[float, float]
-    origin: tuple[float, float]
-
-    def __post_init__(self) -> None:
-        require(min(self.size) > 0, "grid", self.size, "> 0 cells each way")
-        require(min(self.spacing) > 0, "spacing", self.spacing, "> 0 lengths a cell")
-
-
-def grid_over(low: Any, high: Any, size: tuple[int, int]) -> Grid:
-    """The grid of `size` (width, height) whose cells fill the box `low`..`high`, float[2]."""
-    low, high = (np.asarray(x, np.float64)[:2] for x in (low, high))
-    require(np.all(low < high), "low", low, f"below high, {high.tolist()}")
-    require(min(size) > 0, "grid", size, "> 0 cells each way")
-    spacing = (high - low) / np.asarray(size)
-    origin = low + spacing / 2
-    return Grid(size, (float(spacing[0]), float(spacing[1])), (float(origin[0]), float(origin[1])))
 
 
 def rasterise(plume: Any, state: Any, params: Any, grid: Grid) -> Air:

@@ -92,6 +92,26 @@ class PuffPlume:
     def sources(self, state: Any, params: Any) -> jax.Array:
         return self.source_motion.positions(state.sources)
 
+    def nearest(self, state: Any, place: jax.Array, params: Any) -> jax.Array:
+        """float32[]: from `place` float32[d] to the nearest puff, infinite if there is none.
+
+        In the coordinates that the place has: x and y of puffs in three dimensions.
+        """
+        puffs = state.particles
+        centres = puffs.position[: len(place)]
+        squared = squared_distance(place[:, None], centres)[0]
+        return jnp.sqrt(jnp.min(jnp.where(puffs.alive, squared, jnp.inf)))
+
+    def puffs_along(self, state: Any, percents: jax.Array, params: Any) -> jax.Array:
+        """float32[n, d]: the puffs at the percentiles along x float32[n], in 0..100; the source
+        while there are none."""
+        puffs = state.particles
+        along = jnp.argsort(jnp.where(puffs.alive, puffs.position[0], jnp.inf))
+        living = jnp.sum(puffs.alive, dtype=jnp.int32)
+        rank = jnp.floor(percents / 100 * living.astype(jnp.float32)).astype(jnp.int32)
+        chosen = along[jnp.clip(rank, 0, jnp.maximum(living - 1, 0))]
+        return jnp.where(living > 0, puffs.position[:, chosen].T, self.sources(state, params)[:1])
+
     def thin(self, state: Any, keep: Any, salt: jax.Array) -> Any:
         """The state with a fraction `keep` of the puffs (`particles.thin`)."""
         return state.replace(particles=pool.thin(state.particles, keep, salt))

@@ -12,8 +12,10 @@ from plumejax.search.state import Agent, Params, Scene
 # What may be left out: `random_step` (True: a step uses its key); of a motion, `feels_air`
 # (False: it does not ask for the air at the agent), `egocentric` (False: its actions are not meant
 # relative to the heading) and a method `begin(agent, params) -> agent`, which puts what the motion
-# keeps into `agent.motion` when an episode starts; of a sensor, `hit(observation, params) -> bool[]
-# | None`, whether an observation tells of a hit, None if it never tells; of an arena,
+# keeps into `agent.motion` when an episode starts; `asks`, names of methods of the plume that it
+# calls beyond those that all have, such as ("nearest",) of `plumes.puffs`; of a sensor,
+# `hit(observation, params) -> bool[] | None`, whether an observation tells of a hit, None if it
+# never tells; of an arena,
 # `sides(params) -> float32[d]`, how long it is, which twins need; of all but the plume
 # `validate(params)`, which refuses bad numbers on the host; of a start,
 # `validate_place(arena, params)`, which refuses a region from which no episode can begin, and of
@@ -136,6 +138,29 @@ def require_component(role: str, component: Any) -> None:
             f"{role} = {component!r} cannot be hashed: make it a frozen dataclass of hashable"
             " choices, and put its numbers into default_params()"
         ) from None
+
+
+def require_answers(role: str, component: Any, plume: Any) -> None:
+    """Raise `ComponentError` if `component` asks of `plume` what it cannot answer: its attribute
+    `asks` names methods of the plume beyond those that all have."""
+    for method in getattr(component, "asks", ()):
+        if not answers(plume, method):
+            raise ComponentError(
+                f"{role} = {component!r} asks the plume for {method}(), which {plume!r} does not"
+                " have: plumes of puffs do, and banks of them"
+            )
+
+
+def answers(plume: Any, method: str) -> bool:
+    """Whether a plume has a method; one that replays another, if that has it too."""
+    inner = getattr(plume, "plume", None)
+    has = callable(getattr(plume, method, None))
+    return has and (inner is None or answers(inner, method))
+
+
+def asked_by(parts: Any) -> tuple[str, ...]:
+    """What components ask of the plume that are parts of one, (name, component) of each."""
+    return tuple(method for _, part in parts for method in getattr(part, "asks", ()))
 
 
 def hit(sensor: Any, observation: Any, params: Params) -> jax.Array | None:

@@ -12,11 +12,7 @@ import numpy as np
 from flax import struct
 
 from plumejax.base.errors import require
-from plumejax.plumes.bank import Bank, BankParams
-from plumejax.plumes.geometry import squared_distance
-from plumejax.plumes.particles import Particles
-from plumejax.plumes.puffs import PuffParams
-from plumejax.search.components import validate_part
+from plumejax.search.components import asked_by, validate_part
 from plumejax.search.environment import distance_to_source
 from plumejax.search.state import Params, Scene
 
@@ -125,13 +121,10 @@ class LeftPlume:
     """Found within `radius` of a source, failed more than `limit` from the nearest puff: the end
     of plume tracking (Singh, van Breugel, Rao, Brunton 2023, Nature Machine Intelligence 5: 58).
 
-    For plumes of puffs, and banks of them. While there is no puff at all nobody fails.
-
-    Attributes:
-      bank: the `Bank` that is the plume; None if the plume has puffs of its own.
+    For plumes that know their puffs (`nearest`). While there is no puff at all nobody fails.
     """
 
-    bank: Bank | None = None
+    asks = ("nearest",)
 
     def default_params(self) -> LeftPlumeParams:
         return LeftPlumeParams(radius=np.float32(0.2), limit=np.float32(2.0))
@@ -139,14 +132,11 @@ class LeftPlume:
     def ended(self, scene: Scene, params: Params) -> tuple[jax.Array, jax.Array]:
         own = params.ending
         found = distance_to_source(scene.agent.position, scene.sources) <= own.radius
-        stray = nearest_puff(
-            puffs_seen(self.bank, scene.plume_state, params.plume), scene.agent.position
-        )
+        stray = scene.plume.nearest(scene.plume_state, scene.agent.position, params.plume)
         return found, (stray > own.limit) & jnp.isfinite(stray) & ~found
 
     def validate(self, params: Params) -> None:
-        """Raise `ValidationError` if a number is not > 0 or the plume has no puffs."""
-        require_puffs("ending", self.bank, params.plume)
+        """Raise `ValidationError` if a number is not > 0."""
         for name in ("radius", "limit"):
             value = getattr(params.ending, name)
             require(np.all(np.asarray(value) > 0), f"ending.{name}", value, "> 0 m")
@@ -162,6 +152,10 @@ class AnyOf:
     """
 
     parts: tuple[tuple[str, Any], ...]
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return asked_by(self.parts)
 
     def default_params(self) -> dict[str, Any]:
         return {name: part.default_params() for name, part in self.parts}
@@ -195,39 +189,3 @@ def goal_radius(ending: Any) -> Any:
         return getattr(ending, "radius", None)
     radii = [r for r in map(goal_radius, ending.values()) if r is not None]
     return reduce(jnp.maximum, radii) if radii else None
-
-
-def puffs_seen(bank: Bank | None, plume_state: Any, plume_params: Any) -> Particles:
-    """The puffs as an episode has them: of a plume of puffs (`bank` None), or, thinned and
-    mirrored, of a `Bank`."""
-    if bank is None:
-        return plume_state.particles
-    puffs = bank.frame(plume_state, plume_params).particles
-    if not bank.mirrored:
-        return puffs
-    y = puffs.position[1]
-    flipped = 2 * jnp.asarray(plume_params.axis, jnp.float32) - y
-    y = jnp.where(plume_state.playing.mirrored, flipped, y)
-    return puffs.replace(position=puffs.position.at[1].set(y))
-
-
-def nearest_puff(puffs: Particles, position: jax.Array) -> jax.Array:
-    """float32[]: from float32[d] to the nearest living puff, infinite if there is none.
-
-    In the coordinates that the position has: x and y of puffs in three dimensions.
-    """
-    centres = puffs.position[: len(position)].T
-    squared = jnp.where(puffs.alive, squared_distance(centres, position), jnp.inf)
-    return jnp.sqrt(jnp.min(squared))
-
-
-def require_puffs(role: str, bank: Bank | None, plume_params: Any) -> None:
-    """Raise `ValidationError` unless these are numbers of a plume of puffs, or of `bank`."""
-    name = type(plume_params).__name__
-    if bank is None:
-        good = isinstance(plume_params, PuffParams)
-        allowed = "a plume of puffs; the one of a Bank is given as bank=..."
-        require(good, f"{role}: numbers of the plume", name, allowed)
-    else:
-        good = isinstance(plume_params, BankParams) and isinstance(plume_params.plume, PuffParams)
-        require(good, f"{role}: numbers of the plume", name, "those of a Bank of puffs")

@@ -13,7 +13,7 @@ from plumejax.base.errors import require
 from plumejax.base.lifecycle import Lifecycle
 from plumejax.plumes.geometry import distance
 from plumejax.plumes.interface import clock
-from plumejax.search.components import METHODS, require_component
+from plumejax.search.components import METHODS, require_answers, require_component
 from plumejax.search.state import Agent, Params, Scene, SearchState
 
 
@@ -36,6 +36,7 @@ class PlumeSearch(Environment):
     def __post_init__(self) -> None:
         for role in METHODS:
             require_component(role, getattr(self, role))
+            require_answers(role, getattr(self, role), self.plume)
 
     @property
     def random_step(self) -> bool:
@@ -188,6 +189,7 @@ class PlumeSearch(Environment):
             found=no,
             failed=no,
             step_count=step_count,
+            plume=self.plume,
         )
 
     def _felt(self, agent: Agent, plume_state: Any, params: Params) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from flax import struct
 
 from plumejax.base.errors import ComponentError, require
-from plumejax.search.components import validate_part
+from plumejax.search.components import asked_by, validate_part
 from plumejax.search.endings import require_parts
 from plumejax.search.environment import PlumeSearch, distance_to_source
 from plumejax.search.state import Params, Scene
@@ -230,6 +230,10 @@ class Sum:
     """
 
     parts: tuple[tuple[str, Any], ...]
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return asked_by(self.parts)
 
     def default_params(self) -> dict[str, Any]:
         return {name: part.default_params() for name, part in self.parts}

@@ -9,9 +9,7 @@ import numpy as np
 from flax import struct
 
 from plumejax.base.errors import require
-from plumejax.plumes.bank import Bank, BankParams
 from plumejax.plumes.puffs import PuffParams
-from plumejax.search.endings import puffs_seen
 from plumejax.search.start_regions import Region, UniformBoxParams, in_box, require_box
 from plumejax.search.state import Params
 
@@ -91,11 +89,13 @@ class PlumeQuantiles(Region):
     """At the x of a puff drawn uniformly between two percentiles of the living puffs along x, and
     at its y plus a uniform number in -scatter..scatter; at the source while there are no puffs.
 
-    For plumes of puffs and banks of them. The percentiles are those of the paper on plume tracking
-    (Singh, van Breugel, Rao, Brunton 2023); the scatter is ours.
+    For plumes that know their puffs (`puffs_along`). The percentiles are those of the paper on
+    plume tracking (Singh, van Breugel, Rao, Brunton 2023); the scatter is ours.
 
     Attributes: those of `Region`.
     """
+
+    asks = ("puffs_along",)
 
     def default_params(self) -> PlumeQuantilesParams:
         return PlumeQuantilesParams(
@@ -109,18 +109,10 @@ class PlumeQuantiles(Region):
         self, key: jax.Array, plume: Any, plume_state: Any, params: Params
     ) -> jax.Array:
         own = params.start
-        bank = plume if isinstance(plume, Bank) else None
-        puffs = puffs_seen(bank, plume_state, params.plume)
-        along = jnp.argsort(jnp.where(puffs.alive, puffs.position[0], jnp.inf))
-        living = jnp.sum(puffs.alive, dtype=jnp.int32)
         uniform, aside = jax.random.uniform(key, (2, self.num_candidates), jnp.float32)
-        percent = own.lowest + uniform * (own.highest - own.lowest)
-        rank = jnp.floor(percent / 100 * living.astype(jnp.float32)).astype(jnp.int32)
-        chosen = along[jnp.clip(rank, 0, jnp.maximum(living - 1, 0))]
-        places = puffs.position[: self.dimensions, chosen].T
-        places = places.at[:, 1].add(own.scatter * (2 * aside - 1))
-        source = plume.sources(plume_state, params.plume)[:1, : self.dimensions]
-        return jnp.where(living > 0, places, source)
+        percents = own.lowest + uniform * (own.highest - own.lowest)
+        puffs = plume.puffs_along(plume_state, percents, params.plume)[:, : self.dimensions]
+        return puffs.at[:, 1].add(own.scatter * (2 * aside - 1))
 
     def _draw(self, key: jax.Array, count: int, sources: jax.Array, params: Params) -> jax.Array:
         """float32[count, 2]: where puffs can be, and so an agent: `scatter` beyond their box."""
@@ -156,9 +148,6 @@ class PlumeQuantiles(Region):
 
 
 def _puff_numbers(plume: Any) -> tuple[str, PuffParams]:
-    """`(path, numbers)` of the puffs of a plume or a bank. Raises `ValidationError` if none."""
-    in_bank = isinstance(plume, BankParams)
-    puffs = plume.plume if in_bank else plume
-    name, allowed = type(plume).__name__, "those of a plume of puffs, or a Bank of one"
-    require(isinstance(puffs, PuffParams), "start: numbers of the plume", name, allowed)
-    return "plume.plume" if in_bank else "plume", puffs
+    """`(path, numbers)` of the puffs of a plume, or of one that replays them."""
+    replays = hasattr(plume, "plume")
+    return ("plume.plume", plume.plume) if replays else ("plume", plume)

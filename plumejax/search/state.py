@@ -81,6 +81,7 @@ class Scene(struct.PyTreeNode):
         None.
       team: the other agents after the move, an `Agent` whose leaves lead with their number; None of
         one that searches alone.
+      plume: what the plume is, static; its state is `plume_state`, its numbers `params.plume`.
     """
 
     agent: Agent
@@ -96,3 +97,4 @@ class Scene(struct.PyTreeNode):
     step_count: jax.Array
     first: Any = None
     team: Any = None
+    plume: Any = struct.field(pytree_node=False, default=None)

@@ -12,8 +12,6 @@ import numpy as np
 from flax import struct
 
 from plumejax.base.errors import require
-from plumejax.plumes.bank import Bank
-from plumejax.search.endings import nearest_puff, puffs_seen, require_puffs
 from plumejax.search.environment import distance_to_source
 from plumejax.search.state import Params, Scene
 
@@ -49,12 +47,9 @@ class TrackingCode:
     else `per_metre (decrease of the distance) - step`, off the plume not more than 0 for the
     distance and `off_plume` less. Off the plume is where no probe of the sensor meets more than
     `threshold`, before the sensor makes anything of it.
-
-    Attributes:
-      bank: the `Bank` that is the plume; None if the plume has puffs of its own.
     """
 
-    bank: Bank | None = None
+    asks = ("nearest",)
 
     def default_params(self) -> TrackingCodeParams:
         return TrackingCodeParams(
@@ -83,15 +78,14 @@ class TrackingCode:
     def _lost(self, scene: Scene, params: Params) -> jax.Array:
         own = params.reward
         position = scene.agent.position
-        stray = nearest_puff(puffs_seen(self.bank, scene.plume_state, params.plume), position)
+        stray = scene.plume.nearest(scene.plume_state, position, params.plume)
         x = position[0] - scene.sources[0, 0]
         # Another ending may fail an agent where there is no puff.
         taken = own.lost * jnp.abs(x) + jnp.where(jnp.isfinite(stray), stray, 0.0)
         return jnp.where(x < 0, own.upwind * taken, taken)
 
     def validate(self, params: Params) -> None:
-        """Raise `ValidationError` if a number is negative or the plume has no puffs."""
-        require_puffs("reward", self.bank, params.plume)
+        """Raise `ValidationError` if a number is negative."""
         for name in ("step", "off_plume", "threshold", "lost", "upwind"):
             _require_not_negative(name, getattr(params.reward, name))
 

@@ -5,7 +5,6 @@ each has its own ids. The tracking plume is nearly continuous on its axis (inter
 2 m), so each task is also there in the filaments of Farrell et al. 2002.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 
 from plumejax.base.registry import Task, register
 from plumejax.plumes import catalogue
-from plumejax.plumes.bank import Bank
 from plumejax.search.arena import OpenBox
 from plumejax.search.composed import Stack
 from plumejax.search.endings import LeftPlume
@@ -43,14 +41,13 @@ class Edition:
     """What code and paper have each of their own.
 
     Attributes:
-      reward: makes the reward, of the `Bank` that is the plume or None.
-      start: the component.
+      reward, start: the components.
       motion: numbers of `TurnAndSpeed`.
       starts: numbers of the start that are not its defaults.
       max_steps: steps after which an episode is truncated.
     """
 
-    reward: Callable[[Bank | None], Any]
+    reward: Any
     start: Any
     motion: Any
     starts: tuple[tuple[str, tuple[float, float]], ...] = ()
@@ -60,12 +57,12 @@ class Edition:
 _NEAR = (("low", (1.0, -0.5)), ("high", (3.0, 0.5)))
 """Starts of the code, x and y in m from the source."""
 
-CODE = Edition(TrackingCode, UniformBox(), tracking_code, _NEAR)
-PAPER = Edition(lambda bank: TrackingPaper(), PlumeQuantiles(), tracking_paper)
+CODE = Edition(TrackingCode(), UniformBox(), tracking_code, _NEAR)
+PAPER = Edition(TrackingPaper(), PlumeQuantiles(), tracking_paper)
 _NEARER = (("low", (0.5, -0.25)), ("high", (1.5, 0.25)))
 """Starts on foot, ours: from the code's nobody walks to the source in its 300 steps of 2 mm."""
 
-WALKING = Edition(TrackingCode, UniformBox(), tracking_walking, _NEARER, max_steps=1500)
+WALKING = Edition(TrackingCode(), UniformBox(), tracking_walking, _NEARER, max_steps=1500)
 
 
 def plume_tracking(name: str, edition: Edition, /, **static: Any) -> tuple[PlumeSearch, Params]:
@@ -96,14 +93,12 @@ def plume_tracking(name: str, edition: Edition, /, **static: Any) -> tuple[Plume
         **own,
     }
     model, numbers = catalogue.make(name, **choices)
-    given = static.get("plume")
-    bank = given if isinstance(given, Bank) else None
     parts = {
         "plume": model,
         "sensor": Stack((("wind", ApparentWind(own="air")), ("odour", _nose(name)))),
         "motion": TurnAndSpeed(),
-        "reward": edition.reward(bank),
-        "ending": LeftPlume(bank),
+        "reward": edition.reward,
+        "ending": LeftPlume(),
         "start": edition.start,
         "arena": OpenBox(2),
         **static,

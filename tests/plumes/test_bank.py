@@ -11,9 +11,10 @@ import plumejax
 from plumejax.base.batch import Batch
 from plumejax.base.errors import ValidationError
 from plumejax.plumes import bank as banks
-from plumejax.plumes.bank import Bank, Plan, grid_over, make_bank, roll, starts_within, write_bank
+from plumejax.plumes.bank import Bank, Plan, make_bank, roll, starts_within, write_bank
 from plumejax.plumes.filaments import FilamentPlume
 from plumejax.plumes.gaussian import GaussianPlume
+from plumejax.plumes.grids import grid_over
 from plumejax.plumes.interface import Air
 from plumejax.plumes.movies import decode, movie_plume, open_movie
 from plumejax.plumes.wind import OrnsteinUhlenbeck

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import plumejax
-from plumejax.base.errors import ValidationError
+from plumejax.base.errors import ComponentError, ValidationError
 from plumejax.plumes import particles
-from plumejax.plumes.bank import make_bank
+from plumejax.plumes.bank import Bank, make_bank
 from plumejax.plumes.filaments import TrackingPlume
+from plumejax.plumes.gaussian import GaussianPlume
 from plumejax.plumes.puffs import PuffState
 from plumejax.search.bouts import Declare
 from plumejax.search.endings import (
@@ -20,8 +21,6 @@ from plumejax.search.endings import (
     LeftPlume,
     Never,
     goal_radius,
-    nearest_puff,
-    puffs_seen,
 )
 from plumejax.search.motion import Moves
 from plumejax.search.state import Agent, Scene
@@ -45,6 +44,7 @@ def scene(position, source=(0.0, 0.0), motion=(), plume_state=()):
         found=jnp.asarray(False),
         failed=jnp.asarray(False),
         step_count=jnp.int32(1),
+        plume=PUFFS,
     )
 
 
@@ -143,15 +143,16 @@ def test_who_is_at_the_source_is_found_however_far_the_puffs_are(numbers):
 def test_nobody_leaves_a_plume_without_puffs(numbers):
     params = numbers(LeftPlume())
     assert ended(LeftPlume(), scene((9, 9), plume_state=puffs()), params) == (False, False)
-    assert nearest_puff(puffs().particles, jnp.zeros(2, jnp.float32)) == np.inf
+    assert PUFFS.nearest(puffs(), jnp.zeros(2, jnp.float32), None) == np.inf
 
 
 def test_the_distance_to_puffs_in_space_is_that_in_the_coordinates_of_the_agent():
     pool = particles.empty(2, 3)
     pool = pool.replace(position=pool.position.at[:, 0].set(jnp.asarray([3.0, 4.0, 12.0])))
     pool = pool.replace(alive=jnp.asarray([True, False]))
-    assert nearest_puff(pool, jnp.zeros(2, jnp.float32)) == 5.0
-    assert nearest_puff(pool, jnp.zeros(3, jnp.float32)) == 13.0
+    state = PuffState(pool, (), jnp.zeros(2, jnp.float32))
+    assert PUFFS.nearest(state, jnp.zeros(2, jnp.float32), None) == 5.0
+    assert PUFFS.nearest(state, jnp.zeros(3, jnp.float32), None) == 13.0
 
 
 @pytest.fixture(scope="module")
@@ -177,38 +178,31 @@ def test_puffs_of_a_bank_are_where_the_air_of_the_episode_has_them(bank):
     @jax.jit
     def look(key):
         state = bank.start(key, params)
-        seen = puffs_seen(bank, state, params)
-        at_puffs = bank.sample(state, seen.position.T, params).concentration
+        places = bank.puffs_along(state, jnp.linspace(0.0, 100.0, 64), params)
+        at_puffs = bank.sample(state, places, params).concentration
         centre = bank.sources(state, params)[0]
-        return state.playing.mirrored, seen, at_puffs, nearest_puff(seen, centre)
+        return state.playing.mirrored, places, at_puffs, bank.nearest(state, centre, params)
 
     sides = set()
     for number in range(6):
-        mirrored, seen, concentration, nearest = look(jax.random.key(number))
-        alive = np.asarray(seen.alive)
-        assert 2 <= alive.sum() < 40
-        assert np.all(np.asarray(concentration)[alive] > 0)
-        places = np.asarray(seen.position)[:, alive]
+        mirrored, places, concentration, nearest = look(jax.random.key(number))
+        assert 2 <= len(np.unique(places, axis=0)) < 40
+        assert np.all(np.diff(places[:, 0]) >= 0)
+        assert np.all(np.asarray(concentration) > 0)
         source = np.asarray([0.0, 0.9 if mirrored else 0.5])
-        expected = np.min(np.hypot(*(places - source[:, None])))
+        expected = np.min(np.hypot(*(np.asarray(places) - source).T))
         np.testing.assert_allclose(nearest, expected, rtol=1e-4, atol=1e-6)
         sides.add(bool(mirrored))
     assert sides == {False, True}
 
 
-def test_left_plume_says_which_plumes_it_reads(numbers, bank, local):
-    bank, bank_params = bank
-    LeftPlume().validate(numbers(LeftPlume()))
-    of_bank = numbers(LeftPlume()).replace(plume=bank_params)
-    LeftPlume(bank).validate(of_bank)
-    gaussian = local[1].replace(ending=LeftPlume().default_params())
-    for ending, params in (
-        (LeftPlume(), gaussian),
-        (LeftPlume(), of_bank),
-        (LeftPlume(bank), numbers(LeftPlume())),
-    ):
-        with pytest.raises(ValidationError, match=r"ending: numbers of the plume = '.*Params'"):
-            ending.validate(params)
+def test_left_plume_asks_for_puffs(bank):
+    bank, _ = bank
+    plumejax.make("PlumeTracking-Code-Constant-v0", plume=bank)
+    gaussians = Bank(GaussianPlume(), 1, 1)
+    for plume in (GaussianPlume(), gaussians):
+        with pytest.raises(ComponentError, match=r" asks the plume for nearest\(\)"):
+            plumejax.make("PlumeTracking-Code-Constant-v0", plume=plume)
 
 
 @pytest.mark.parametrize(

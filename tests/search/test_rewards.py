@@ -43,6 +43,7 @@ def step_scene(before, after, *, odour=0.0, found=False, failed=False, plume=(),
         found=jnp.asarray(found),
         failed=jnp.asarray(failed),
         step_count=jnp.int32(1),
+        plume=TrackingPlume(),
     )
     return scene.replace(**others)
 
@@ -276,9 +277,3 @@ def test_bad_numbers_are_refused(numbers, reward, name, value, allowed):
         reward.validate(good.replace(reward=own))
     swept = np.asarray([getattr(good.reward, name)] * 2)
     reward.validate(good.replace(reward=good.reward.replace(**{name: swept})))
-
-
-def test_the_code_reward_refuses_a_plume_without_puffs(local):
-    reward = TrackingCode()
-    with pytest.raises(ValidationError, match="reward: numbers of the plume = 'GaussianParams'"):
-        reward.validate(local[1].replace(reward=reward.default_params()))

@@ -236,7 +236,8 @@ def test_quantiles_of_a_bank_are_where_its_puffs_are():
     ids=str,
 )
 def test_bad_numbers_are_refused(start, name, value, message):
-    env, params = task(start, **{name: value})
+    plume = TrackingPlume(capacity=8) if isinstance(start, PlumeQuantiles) else PLUME
+    env, params = task(start, plume=plume, **{name: value})
     with pytest.raises(ValidationError, match=message):
         env.start.validate(params)
 
