@@ -6,7 +6,7 @@ import jax
 from flax import struct
 
 from plumejax.learning.encoding import Encoder, Memory, Moments
-from plumejax.learning.networks import Network, forward
+from plumejax.learning.networks import Distribution, Network, forward
 
 
 class Agent(struct.PyTreeNode):
@@ -34,6 +34,21 @@ class Agent(struct.PyTreeNode):
         memory, hidden = carry
         inputs, memory, _ = self.encoder.encode(self.moments, memory, observation)
         distribution, _, hidden = forward(self.network, self.parameters, hidden, inputs)
-        action = distribution.sample(key)
+        action = self._choose(key, distribution)
         memory = self.encoder.remember(memory, action)
         return self.encoder.allowed(action), (memory, hidden)
+
+    def _choose(self, key: jax.Array, distribution: Distribution) -> jax.Array:
+        return distribution.sample(key)
+
+
+class Deterministic(Agent):
+    """The same, but that it takes the likeliest action each time."""
+
+    def _choose(self, key: jax.Array, distribution: Distribution) -> jax.Array:
+        return distribution.mode()
+
+
+def deterministic(agent: Agent) -> Deterministic:
+    """`agent` without chance."""
+    return Deterministic(agent.encoder, agent.network, agent.parameters, agent.moments)

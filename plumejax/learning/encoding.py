@@ -63,13 +63,14 @@ class Memory(struct.PyTreeNode):
 class Encoder:
     """Turns observations into network inputs; static and hashable.
 
-    A concentration says little on a linear scale and nothing of its gradient, so each leaf that is
-    a reading (floating, bounded below by 0) enters as its logarithm and as the change of that since
-    the last step. What was seen and done in the last `stack` steps is kept.
+    A concentration says little on a linear scale and nothing of its gradient, so each number that
+    is a reading (floating, bounded below by 0) enters as its logarithm and as the change of that
+    since the last step. What was seen and done in the last `stack` steps is kept.
 
     Attributes:
-      readings: for each leaf of the observation, whether it is a reading.
-      sizes: for each leaf, how many numbers it holds.
+      readings: for each run of the observation's numbers, whether they are readings; a leaf is one
+        run, or several where its bounds differ.
+      sizes: for each run, how many numbers it holds.
       actions: number of discrete actions, or of components of a continuous one.
       bounds: lowest and highest value of each component; None if actions are discrete.
       stack: how many steps are kept, >= 1.
@@ -119,13 +120,14 @@ class Encoder:
 
     def features(self, memory: Memory, observation: Any) -> tuple[jax.Array, jax.Array]:
         """`(features float32[F], readings float32[R])`, not normalised."""
+        leaves = [jnp.ravel(leaf).astype(jnp.float32) for leaf in jax.tree.leaves(observation)]
+        runs = jnp.split(jnp.concatenate(leaves), np.cumsum(self.sizes)[:-1])
         plain, read = [], []
-        for leaf, reading in zip(jax.tree.leaves(observation), self.readings, strict=True):
-            flat = jnp.ravel(leaf).astype(jnp.float32)
+        for run, reading in zip(runs, self.readings, strict=True):
             if reading:
-                read.append(jnp.log(jnp.maximum(flat, jnp.float32(self.floor))))
+                read.append(jnp.log(jnp.maximum(run, jnp.float32(self.floor))))
             else:
-                plain.append(flat)
+                plain.append(run)
         readings = jnp.concatenate(read) if read else jnp.zeros(0, jnp.float32)
         if not self.changes:
             return jnp.concatenate([*plain, readings]), jnp.zeros(0, jnp.float32)
@@ -179,14 +181,16 @@ MOST_REMEMBERED = 256
 """Numbers of an observation up to which its past is kept; a whole field is shown as it is now."""
 
 
-def encoder_for(observation_space: Any, action_space: Any, stack: int) -> Encoder:
+def encoder_for(
+    observation_space: Any, action_space: Any, stack: int, floor: float = 1e-15
+) -> Encoder:
     """The encoder of a task's spaces (with concrete bounds).
 
     Raises:
       ValidationError: an action space that is neither Discrete nor a Box of one dimension.
     """
-    leaves = _leaves(observation_space)
-    sizes = tuple(int(np.prod(leaf.shape)) for leaf in leaves)
+    runs = [run for leaf in _leaves(observation_space) for run in _runs(leaf)]
+    sizes = tuple(size for size, _ in runs)
     small = sum(sizes) <= MOST_REMEMBERED
     if isinstance(action_space, Discrete):
         actions, bounds = action_space.n, None
@@ -203,12 +207,13 @@ def encoder_for(observation_space: Any, action_space: Any, stack: int) -> Encode
             " one dimension"
         )
     return Encoder(
-        readings=tuple(_is_reading(leaf) for leaf in leaves),
+        readings=tuple(reading for _, reading in runs),
         sizes=sizes,
         actions=actions,
         bounds=bounds,
         stack=stack if small else 1,
         changes=small,
+        floor=floor,
     )
 
 
@@ -219,6 +224,15 @@ def _leaves(space: Any) -> list[Any]:
     return [space]
 
 
-def _is_reading(space: Any) -> bool:
-    floating = np.issubdtype(np.dtype(space.dtype), np.floating)
-    return isinstance(space, Box) and floating and bool(np.all(np.asarray(space.low) == 0.0))
+def _runs(space: Any) -> list[tuple[int, bool]]:
+    """`(size, whether they are readings)` of runs of numbers of a leaf."""
+    count = int(np.prod(space.shape))
+    if not (isinstance(space, Box) and np.issubdtype(np.dtype(space.dtype), np.floating)):
+        return [(count, False)]
+    reading = np.ravel(np.broadcast_to(np.asarray(space.low) == 0.0, space.shape))
+    ends = [*np.flatnonzero(np.diff(reading)) + 1, count]
+    return [
+        (int(end - begin), bool(reading[begin]))
+        for begin, end in zip([0, *ends], ends, strict=False)
+        if end > begin
+    ]

@@ -1,4 +1,4 @@
-"""learning/networks: the actor-critics, feed-forward and with a gated recurrent unit."""
+"""learning/networks: the actor-critics, feed-forward and recurrent."""
 
 from typing import Any
 
@@ -85,52 +85,57 @@ class FeedForward(nn.Module):
         return self.heads(xs)
 
 
+CELLS: dict[str, Any] = {"gru": nn.GRUCell, "rnn": nn.SimpleCell, "lstm": nn.LSTMCell}
+"""Recurrent layers by name: gated, plain with tanh, long short-term memory."""
+
+
 class Recurrent(nn.Module):
-    """A gated recurrent unit under perceptrons for actor and critic; its state float32[..., size].
+    """A recurrent layer under perceptrons for actor and critic.
 
     Attributes:
       actions, discrete, hidden: as in `FeedForward`.
       size: units of the recurrent layer.
+      cell: one of `CELLS`. The state is float32[..., size], of "lstm" two of these.
     """
 
     actions: int
     discrete: bool
     hidden: tuple[int, ...] = (64,)
     size: int = 64
+    cell: str = "gru"
 
     def setup(self) -> None:
         self.inputs = _dense(self.size, 1.0)
-        self.cell = nn.GRUCell(self.size, recurrent_kernel_init=nn.initializers.lecun_normal())
+        kernel = nn.initializers.lecun_normal()
+        self.layer = CELLS[self.cell](self.size, recurrent_kernel_init=kernel)
         self.heads = _ActorCritic(self.actions, self.discrete, self.hidden)
 
-    def blank(self) -> jax.Array:
+    def blank(self) -> Any:
         """The state at the start of an episode."""
-        return jnp.zeros(self.size, jnp.float32)
+        zeros = jnp.zeros(self.size, jnp.float32)
+        return (zeros, zeros) if self.cell == "lstm" else zeros
 
-    def __call__(self, state: jax.Array, x: jax.Array) -> tuple[Distribution, jax.Array, jax.Array]:
-        """`(distribution, value, state)` of state float32[..., size], inputs float32[..., F]."""
-        state, _ = self.cell(state, nn.tanh(self.inputs(x)))
-        return *self.heads(state), state
+    def __call__(self, state: Any, x: jax.Array) -> tuple[Distribution, jax.Array, Any]:
+        """`(distribution, value, state)` of a state and inputs float32[..., F]."""
+        state, out = self.layer(state, nn.tanh(self.inputs(x)))
+        return *self.heads(out), state
 
     def unroll(
-        self, state: jax.Array, xs: jax.Array, starts: jax.Array
+        self, state: Any, xs: jax.Array, starts: jax.Array
     ) -> tuple[Distribution, jax.Array]:
-        """Distributions and values of inputs float32[T, N, F] from states float32[N, size].
+        """Distributions and values of inputs float32[T, N, F] from states that lead with N.
 
         `starts` bool[T, N] marks the steps that begin an episode: there the state is blank.
         """
 
-        def one(
-            cell: nn.GRUCell, state: jax.Array, inputs: tuple[jax.Array, jax.Array]
-        ) -> tuple[jax.Array, jax.Array]:
+        def one(layer: Any, state: Any, inputs: tuple[jax.Array, jax.Array]) -> Any:
             x, start = inputs
-            state = jnp.where(start[:, None], jnp.zeros_like(state), state)
-            state, _ = cell(state, x)
-            return state, state
+            state = jax.tree.map(lambda s: jnp.where(start[:, None], 0.0, s), state)
+            return layer(state, x)
 
         scan = nn.scan(one, variable_broadcast="params", split_rngs={"params": False})
-        _, states = scan(self.cell, state, (nn.tanh(self.inputs(xs)), starts))
-        return self.heads(states)
+        _, out = scan(self.layer, state, (nn.tanh(self.inputs(xs)), starts))
+        return self.heads(out)
 
 
 Network = FeedForward | Recurrent

@@ -15,6 +15,7 @@ from plumejax.base.rollout import Totals, Transition, ended_episodes
 from plumejax.learning.agent import Agent
 from plumejax.learning.encoding import Encoder, Memory, Moments, encoder_for
 from plumejax.learning.networks import (
+    CELLS,
     FeedForward,
     Network,
     Recurrent,
@@ -33,10 +34,12 @@ class Shapes:
       num_steps: steps of each lane an update.
       num_minibatches: parts that the lanes are split into for a gradient step; divides `num_envs`.
       num_epochs: passes over the data of an update.
-      memory: "none" (feed-forward on what is seen now), "stack" (on the last few steps) or "gru".
+      memory: "none" (feed-forward on what is seen now), "stack" (on the last few steps), or one of
+        the recurrent `CELLS`, "gru", "rnn" and "lstm".
       stack: steps that "stack" shows the network.
       hidden: sizes of the hidden layers of actor and critic.
-      gru: units of the recurrent layer.
+      units: of the recurrent layer.
+      floor: in the plume's unit, > 0; readings below it count as it.
     """
 
     num_envs: int = 1024
@@ -46,10 +49,11 @@ class Shapes:
     memory: str = "stack"
     stack: int = 4
     hidden: tuple[int, ...] = (64, 64)
-    gru: int = 64
+    units: int = 64
+    floor: float = 1e-15
 
     def __post_init__(self) -> None:
-        for name in ("num_envs", "num_steps", "num_minibatches", "num_epochs", "stack", "gru"):
+        for name in ("num_envs", "num_steps", "num_minibatches", "num_epochs", "stack", "units"):
             value = getattr(self, name)
             require(isinstance(value, int) and value > 0, name, value, "an int > 0")
         require(
@@ -58,7 +62,8 @@ class Shapes:
             self.num_envs,
             f"a multiple of num_minibatches = {self.num_minibatches}",
         )
-        known = ("none", "stack", "gru")
+        require(self.floor > 0, "floor", self.floor, "> 0")
+        known = ("none", "stack", *CELLS)
         require(self.memory in known, "memory", self.memory, f"one of {', '.join(known)}")
 
 
@@ -327,10 +332,12 @@ def ppo(env: Any, params: Any, shapes: Shapes | None = None) -> PPO:
     stack = shapes.stack if shapes.memory == "stack" else 1
     if agents:
         seen, acts = of_one(seen), of_one(acts)
-    encoder = encoder_for(seen, acts, stack)
-    kind: Any = Recurrent if shapes.memory == "gru" else FeedForward
-    size = {"size": shapes.gru} if shapes.memory == "gru" else {}
-    network = kind(encoder.actions, encoder.discrete, shapes.hidden, **size)
+    encoder = encoder_for(seen, acts, stack, shapes.floor)
+    network: Network = FeedForward(encoder.actions, encoder.discrete, shapes.hidden)
+    if shapes.memory in CELLS:
+        network = Recurrent(
+            encoder.actions, encoder.discrete, shapes.hidden, shapes.units, shapes.memory
+        )
     if not agents:
         return PPO(Batch(env, shapes.num_envs), shapes, encoder, network)
     require(

@@ -61,21 +61,24 @@ class Tape:
     The state is a `Playing`, as of a movie.
 
     Attributes:
+      plume: whose tapes they are.
       player: of the odour.
-      unit: of the concentration.
     """
 
+    plume: Any
     player: RecordedPlume
     random_step = False
 
     @property
     def unit(self) -> str:
-        return self.player.unit
+        """Of the concentration."""
+        return self.plume.unit
 
     def default_params(self) -> TapeParams:
         """Clean air, one puff at the source."""
         count = self.player.num_movies * self.player.num_frames
         gas = self.player.default_params()
+        gas = gas.replace(frames=np.zeros(gas.frames.shape, np.uint8))
         zero, one = np.zeros(2, np.float32), np.ones(2, np.float32)
         return TapeParams(
             gas=gas,
@@ -87,7 +90,7 @@ class Tape:
             nearest_spacing=one,
             puffs=np.broadcast_to(gas.source, (count, 1, 2)),
             shares=np.ones(self.player.num_movies, np.float32),
-            plume=(),
+            plume=self.plume.default_params(),
         )
 
     def start(self, key: jax.Array, params: TapeParams) -> Playing:
@@ -258,7 +261,6 @@ def make_tape(
         time="held",
         mirrored=mirrored,
         coding="log",
-        unit=plume.unit,
     )
     last = starts_within(count, -(-margin // cassette.every))
     movie = player.default_params().replace(
@@ -272,7 +274,7 @@ def make_tape(
         offset=np.float32(meta.offset),
         axis=source[1],
     )
-    tape = Tape(player)
+    tape = Tape(plume, player)
     return tape, TapeParams(
         gas=movie,
         wind=np.concatenate(winds),

@@ -19,7 +19,7 @@ from plumejax.plumes.interface import Air
 from plumejax.search.motion import StepParams
 from plumejax.search.rewards import with_progress_reward
 
-TINY = Shapes(num_envs=8, num_steps=8, num_minibatches=2, num_epochs=2, hidden=(8,), gru=8)
+TINY = Shapes(num_envs=8, num_steps=8, num_minibatches=2, num_epochs=2, hidden=(8,), units=8)
 HYPER = Hyperparameters(updates=4.0)
 
 
