@@ -114,12 +114,12 @@ def evaluate(
 
 def _run(directory: Path, episodes: int, seed: int | None, data: Path | None) -> int:
     config = read_config(directory)
-    agent, env, params = load_agent(directory, data)
-    seed = config.seed if seed is None else seed
-    used = config.data if data is None else str(data)
+    trained = load_agent(directory, data)
     moved = data is None or config.data is None or data.stem == Path(config.data).stem
     of = "" if data is None or moved else data.stem
-    report(Console(), directory, env, params, agent, config.task, seed, episodes, used, of)
+    used = config.data if data is None else str(data)
+    config = replace(config, seed=config.seed if seed is None else seed, data=used)
+    report(Console(), directory, trained, config, episodes, of)
     return 0
 
 

@@ -18,8 +18,10 @@ from plumejax.base.files import write_whole
 from plumejax.evaluation.episodes import stream, trace
 from plumejax.evaluation.results import finite
 from plumejax.evaluation.statistics import Arrivals, Summary, summarise
-from plumejax.evaluation.trials import evaluation_key
-from plumejax.learning.runs import EVALUATION, PICTURE
+from plumejax.evaluation.trials import evaluation_key, on_bank
+from plumejax.learning.agent import deterministic
+from plumejax.learning.recipes import recipe
+from plumejax.learning.runs import EVALUATION, PICTURE, RunConfig
 from plumejax.policies.reactive import Random, gradient_follower
 from plumejax.viewing.plots import arrival_curves
 from plumejax.viewing.scenery import canvas, concentration_field
@@ -27,7 +29,11 @@ from plumejax.viewing.scenery import canvas, concentration_field
 
 def score(env: Any, params: Any, agent: Any, seed: int, episodes: int) -> dict[str, Summary]:
     """The agent beside others, one of them random, on the same fresh starts."""
-    policies = {"trained": agent, "random": Random(env.action_space(params))}
+    policies = {
+        "trained": agent,
+        "trained, likeliest actions": deterministic(agent),
+        "random": Random(env.action_space(params)),
+    }
     if isinstance(env, TwoArm):
         policies["scripted"] = scripted(env, params)
     else:
@@ -155,23 +161,28 @@ def _radius(params: Any) -> float | None:
 def report(
     console: Console,
     directory: Path,
-    env: Any,
-    params: Any,
-    agent: Any,
-    task: str,
-    seed: int,
+    trained: tuple[Any, Any, Any],
+    config: RunConfig,
     episodes: int,
-    data: str | None,
     of: str = "",
 ) -> None:
     """Score, show the table, and write evaluation and picture into `directory`.
 
-    `of` is put into the names of the two files.
+    Args:
+      console: for the table.
+      directory: of the run.
+      trained: what `load_agent` gives.
+      config: of the run; its task, seed and data are those of the evaluation.
+      episodes: of each policy.
+      of: is put into the names of the two files.
     """
+    agent, env, params = trained
+    task, seed = config.task, config.seed
     with console.status(f"evaluating {episodes} episodes of each policy"):
+        env, params = on_bank(env, params, recipe(env).plumes, seed)
         scores = score(env, params, agent, seed, episodes)
     console.print(table(scores, task, params))
-    write_scores(_named(directory / EVALUATION, of), scores, task, params, seed, data)
+    write_scores(_named(directory / EVALUATION, of), scores, task, params, seed, config.data)
     with console.status("drawing trajectories"):
         draw(_named(directory / PICTURE, of), env, params, agent, task, seed)
 

@@ -3,9 +3,9 @@
 import json
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -20,15 +20,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from plumejax.base.errors import PlumeError, ValidationError, near, require
 from plumejax.base.files import write_whole
 from plumejax.cli.scoring import report
-from plumejax.learning.checkpoints import require_same, restore, save
-from plumejax.learning.ppo import Hyperparameters, Metrics, Shapes, Training, continue_training
+from plumejax.learning import seeds as trainings
+from plumejax.learning.agent_files import save_agent
+from plumejax.learning.checkpoints import describe, require_same, restore, save
+from plumejax.learning.ppo import Hyperparameters, Metrics, Training, continue_training
+from plumejax.learning.recipes import recipe
 from plumejax.learning.runs import (
+    AGENT,
     CHECKPOINTS,
     CONFIG,
     METRICS,
     RunConfig,
-    acting,
     fitting_shapes,
+    load_agent,
     make_task,
     make_training,
     parse_settings,
@@ -39,17 +43,18 @@ from plumejax.learning.runs import (
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
 _UPDATES_PER_CALL = 5
-_TASK, _STEPS = "PlumeSearchLocal-v0", 1_500_000
+_TASK = "PlumeSearchLocal-v0"
 
 
 def train(
     task: tyro.conf.Positional[str] = _TASK,
     *,
     seed: int = 0,
-    steps: int = _STEPS,
+    seeds: int = 1,
+    steps: int | None = None,
     num_envs: int | None = None,
     out: Path | None = None,
-    memory: Literal["none", "stack", "gru"] = "stack",
+    memory: Literal["none", "stack", "gru", "rnn", "lstm"] | None = None,
     data: Path | None = None,
     set: tuple[str, ...] = (),
     hyper: tuple[str, ...] = (),
@@ -62,10 +67,15 @@ def train(
     Args:
         task: id of the task, one of `plumejax list`.
         seed: of the training.
-        steps: environment steps, rounded up to whole calls.
-        num_envs: episodes side by side; by default 1024, or what large observations leave room for.
+        seeds: how many trainings, of this seed and those that follow it, in one program, on all
+            devices or cores. Each leaves a run directory of its own within.
+        steps: environment steps of each, rounded up to whole calls; by default what the task takes.
+        num_envs: episodes side by side; by default what suits the task, and its observations leave
+            room for.
         out: run directory, new or empty; by default runs/TASK-seedSEED-TIME.
-        memory: what the agent remembers with: nothing, the last few steps, or a recurrent unit.
+        memory: what the agent remembers with: nothing, the last few steps (stack), or a recurrent
+            layer, gated (gru), plain (rnn) or long short-term (lstm). By default stack, for plume
+            tracking gru.
         data: path of a recording, for tasks that play one.
         set: numbers of the task, as in --set plume.sigma=8 ending.radius=3.
         hyper: numbers of PPO, as in --hyper entropy=0.01 learning_rate=1e-3.
@@ -76,10 +86,11 @@ def train(
         given = {
             "TASK": task != _TASK,
             "--seed": seed != 0,
-            "--steps": steps != _STEPS,
+            "--seeds": seeds != 1,
+            "--steps": steps is not None,
             "--num-envs": num_envs is not None,
             "--out": out is not None,
-            "--memory": memory != "stack",
+            "--memory": memory is not None,
             "--data": data is not None,
             "--set": set != (),
             "--hyper": hyper != (),
@@ -88,7 +99,7 @@ def train(
         require(not more, "--resume", f"{resume} with {more}", "alone: a run keeps its choices")
         directory, config = resume, read_config(resume)
     else:
-        config = _new_config(task, seed, steps, num_envs, memory, data, set, hyper)
+        config = _new_config(task, seed, seeds, steps, num_envs, memory, data, set, hyper)
         directory = _new_directory(out, config)
         write_config(directory, config)
     return _run(console, directory, config)
@@ -97,19 +108,17 @@ def train(
 def _new_config(
     task: str,
     seed: int,
-    steps: int,
+    seeds: int,
+    steps: int | None,
     num_envs: int | None,
-    memory: str,
+    memory: str | None,
     data: Path | None,
     settings: tuple[str, ...],
     hyper: tuple[str, ...],
 ) -> RunConfig:
     require(0 <= seed < 2**31, "--seed", seed, "0 <= seed < 2**31")
-    require(steps > 0, "--steps", steps, "> 0")
-    numbers = _hyperparameters(parse_settings(hyper, "--hyper"))
-    shapes = Shapes(memory=memory)
-    if num_envs is not None:
-        shapes = replace(shapes, num_envs=num_envs)
+    require(1 <= seeds <= 1024, "--seeds", seeds, "1 <= seeds <= 1024")
+    require(steps is None or steps > 0, "--steps", steps, "> 0")
     config = RunConfig(
         task=task,
         seed=seed,
@@ -117,19 +126,22 @@ def _new_config(
         updates_per_call=_UPDATES_PER_CALL,
         data=None if data is None else str(data.resolve()),
         settings=parse_settings(settings),
-        shapes=shapes,
+        seeds=seeds,
     )
+    given = parse_settings(hyper, "--hyper")
+    usual = recipe(make_task(config)[0])
+    numbers = _hyperparameters(usual.hyperparameters, given)
+    shapes = usual.shapes if memory is None else replace(usual.shapes, memory=memory)
     if num_envs is None:
-        config = fitting_shapes(config)
+        config = fitting_shapes(replace(config, shapes=shapes))
     else:
-        make_task(config)
+        config = replace(config, shapes=replace(shapes, num_envs=num_envs))
     a_call = config.updates_per_call * config.shapes.num_envs * config.shapes.num_steps
-    updates = -(-steps // a_call) * config.updates_per_call
-    numbers = numbers.replace(updates=float(updates))
-    return replace(config, updates=updates, hyperparameters=numbers)
+    updates = -(-(steps or usual.steps) // a_call) * config.updates_per_call
+    return replace(config, updates=updates, hyperparameters=numbers.replace(updates=float(updates)))
 
 
-def _hyperparameters(given: dict[str, Any]) -> Hyperparameters:
+def _hyperparameters(usual: Hyperparameters, given: dict[str, Any]) -> Hyperparameters:
     known = [field.name for field in fields(Hyperparameters) if field.name != "updates"]
     for name, value in given.items():
         if name not in known:
@@ -139,7 +151,7 @@ def _hyperparameters(given: dict[str, Any]) -> Hyperparameters:
             )
         good = type(value) in (int, float) and 0 <= value < float("inf")
         require(good, f"--hyper {name}", value, "a number >= 0")
-    return Hyperparameters(**{name: float(value) for name, value in given.items()})
+    return usual.replace(**{name: float(value) for name, value in given.items()})
 
 
 def _new_directory(out: Path | None, config: RunConfig) -> Path:
@@ -153,61 +165,107 @@ def _new_directory(out: Path | None, config: RunConfig) -> Path:
 
 
 def _run(console: Console, directory: Path, config: RunConfig) -> int:
-    algorithm, params = make_training(config)
+    with _preparing(console) as told:
+        algorithm, params = make_training(config, told)
     device = jax.devices()[0]
+    several = f"{config.seeds} trainings from seed" if config.seeds > 1 else "seed"
     console.print(
-        f"[bold]{config.task}[/], seed {config.seed}, {config.updates} updates of"
+        f"[bold]{config.task}[/], {several} {config.seed}, {config.updates} updates of"
         f" {config.shapes.num_envs} x {config.shapes.num_steps} steps on {device.device_kind};"
         f" run directory {directory}",
         highlight=False,
         soft_wrap=True,
     )
     with console.status("compiling"):
-        key = jax.random.key(config.seed)
+        described = describe(params)
+        params = jax.device_put(params)
+        keys = trainings.keys(config.seed, config.seeds)
+        begin = trainings.side_by_side(algorithm.init, config.seeds)
         checkpoints = directory / CHECKPOINTS
         if checkpoints.is_dir():
-            like = jax.eval_shape(algorithm.init, key, params)
+            like = jax.eval_shape(begin, keys, params)
             training, saved = restore(checkpoints, like, config.task)
-            require_same(saved, params)
+            require_same(saved, described)
         else:
-            training = jax.jit(algorithm.init)(key, params)
-        lines = read_metrics(directory, int(training.update))
-        write_whole(directory / METRICS, "".join(f"{line}\n" for line in lines))
-        call = jax.jit(
-            partial(continue_training, algorithm, updates=config.updates_per_call), donate_argnums=0
-        )
+            training = jax.jit(begin)(keys, params)
+        run = partial(continue_training, algorithm, updates=config.updates_per_call)
+        spread = trainings.side_by_side(run, config.seeds)
+        call = jax.jit(spread, donate_argnums=0)
         compiled = call.lower(training, params, config.hyperparameters).compile()
 
     def step(training: Training) -> tuple[Training, Metrics]:
         return compiled(training, params, config.hyperparameters)
 
-    training, stopped = _loop(console, directory, config, params, step, training)
+    task_described = describe(make_task(config)[1])
+
+    def keep(training: Training) -> None:
+        try:
+            save(checkpoints, training, config.task, described)
+            for own, each in _own_runs(directory, config):
+                agent = algorithm.agent(trainings.one_of(training, each.seed - config.seed))
+                save_agent(own / AGENT, agent, asdict(each), task_described)
+        except OSError as error:
+            raise PlumeError(
+                f"the checkpoint of update {_done(training)} could not be written ({error}); the"
+                f" last one before it is whole: go on with plumejax train --resume {directory}"
+            ) from error
+
+    training, stopped = _loop(console, directory, config, keep, step, training)
     if stopped:
         console.print(
-            f"interrupted after {int(training.update)} of {config.updates} updates; go on with\n"
+            f"interrupted after {_done(training)} of {config.updates} updates; go on with\n"
             f"  plumejax train --resume {directory}",
             highlight=False,
             soft_wrap=True,
         )
         return 130
-    env, task_params = make_task(config)
-    agent = acting(algorithm.agent(training), env)
-    report(console, directory, env, task_params, agent, config.task, config.seed, 1000, config.data)
-    names = ", ".join(sorted(p.name for p in directory.iterdir() if p.name != CONFIG))
-    console.print(f"{directory}: {CONFIG}, {names}", highlight=False, soft_wrap=True)
+    for own, each in _own_runs(directory, config):
+        report(console, own, load_agent(own), each, 1000)
+        names = ", ".join(sorted(p.name for p in own.iterdir() if p.name != CONFIG))
+        console.print(f"{own}: {CONFIG}, {names}", highlight=False, soft_wrap=True)
     return 0
+
+
+def _own_runs(directory: Path, config: RunConfig) -> list[tuple[Path, RunConfig]]:
+    """`(directory, config)` of each seed: of several, one within."""
+    if config.seeds == 1:
+        return [(directory, config)]
+    numbers = range(config.seed, config.seed + config.seeds)
+    return [(directory / f"seed{n}", replace(config, seed=n, seeds=1)) for n in numbers]
+
+
+def _done(training: Training) -> int:
+    """Updates done, of each of the trainings."""
+    return int(training.update[0])
+
+
+@contextmanager
+def _preparing(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """A bar that shows once there is something to prepare."""
+    columns = (TextColumn("rolling out plumes"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bars: list[Any] = []
+
+        def told(done: int, total: int) -> None:
+            if not bars:
+                bars.append(progress.add_task("", total=total))
+            progress.update(bars[0], completed=done)
+
+        yield told
 
 
 def _loop(
     console: Console,
     directory: Path,
     config: RunConfig,
-    params: Any,
-    step: Any,
+    keep: Callable[[Training], None],
+    step: Callable[[Training], tuple[Training, Metrics]],
     training: Training,
 ) -> tuple[Training, bool]:
     """Calls until the updates are done or Ctrl-C; `(training, whether it was stopped)`."""
     a_call = config.updates_per_call * config.shapes.num_envs * config.shapes.num_steps
+    a_call *= config.seeds
+    own_runs = _own_runs(directory, config)
     columns = (
         BarColumn(),
         TextColumn("{task.percentage:3.0f}%  {task.fields[rate]}"),
@@ -215,28 +273,36 @@ def _loop(
         TimeRemainingColumn(),
         TextColumn("left"),
     )
-    save_now = partial(save, directory / CHECKPOINTS, task=config.task, params=params)
-    saved_at, saved = time.perf_counter(), int(training.update)
+    saved_at, saved = time.perf_counter(), _done(training)
+    for own, each in own_runs:
+        own.mkdir(exist_ok=True)
+        write_config(own, config if own == directory else each)
+        lines = read_metrics(own, saved)
+        write_whole(own / METRICS, "".join(f"{line}\n" for line in lines))
     with _interrupts() as interrupted, Progress(*columns, console=console) as progress:
         bar = progress.add_task(
             "", total=config.updates, completed=saved, rate="", success="-", ret="-"
         )
-        while int(training.update) < config.updates and not interrupted:
+        while _done(training) < config.updates and not interrupted:
             began = time.perf_counter()
             training, metrics = step(training)
             metrics = jax.device_get(metrics)
             seconds = time.perf_counter() - began
-            rows = _rows(metrics, int(training.update) - config.updates_per_call, config)
-            lines = [json.dumps({**row, "steps_per_second": a_call / seconds}) for row in rows]
-            with (directory / METRICS).open("a") as file:
-                file.writelines(f"{line}\n" for line in lines)
-            _show(progress, bar, int(training.update), a_call / seconds, rows)
+            before = _done(training) - config.updates_per_call
+            every = []
+            for number, (own, each) in enumerate(own_runs):
+                rows = _rows(trainings.one_of(metrics, number), before, each)
+                lines = [json.dumps({**row, "steps_per_second": a_call / seconds}) for row in rows]
+                with (own / METRICS).open("a") as file:
+                    file.writelines(f"{line}\n" for line in lines)
+                every += rows
+            _show(progress, bar, _done(training), a_call / seconds, every)
             if time.perf_counter() - saved_at > _SECONDS_BETWEEN_CHECKPOINTS:
-                save_now(training)
-                saved_at, saved = time.perf_counter(), int(training.update)
-        if int(training.update) > saved:
-            save_now(training)
-    return training, int(training.update) < config.updates
+                keep(training)
+                saved_at, saved = time.perf_counter(), _done(training)
+        if _done(training) > saved:
+            keep(training)
+    return training, _done(training) < config.updates
 
 
 def _rows(metrics: Metrics, done: int, config: RunConfig) -> list[dict[str, Any]]:
@@ -246,8 +312,9 @@ def _rows(metrics: Metrics, done: int, config: RunConfig) -> list[dict[str, Any]
         row = jax.tree.map(lambda x, i=i: float(x[i]), metrics)
         if not np.all(np.isfinite(jax.tree.leaves(row))):
             raise PlumeError(
-                f"the training diverged in update {done + i + 1} (loss not finite); the last good"
-                " checkpoint is kept. Try another seed or fewer steps a training"
+                f"the training of seed {config.seed} diverged in update {done + i + 1} (loss not"
+                " finite); the last good checkpoint is kept. Try another seed, or a lower"
+                " --hyper learning_rate"
             )
         episodes = row.episodes
         ended = max(episodes.episodes, 1.0)

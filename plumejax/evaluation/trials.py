@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +76,22 @@ def make_task(trial: Trial) -> tuple[Any, Any]:
       ValidationError: no such task, a bad number, or one of the plume of a bank.
     """
     env, params = registry.make(trial.task, overrides=trial.overrides, **trial.static)
-    if not trial.plumes or not getattr(getattr(env, "plume", None), "random_step", True):
+    return on_bank(env, params, trial.plumes, trial.seed)
+
+
+def on_bank(env: Any, params: Any, plumes: int, seed: int) -> tuple[Any, Any]:
+    """The task with a bank of so many plumes, if there are any and its plume changes by chance.
+
+    Raises `ValidationError` in a task without a plume, and for a plume of a bank.
+    """
+    if not plumes or not getattr(getattr(env, "plume", None), "random_step", True):
         return env, params
-    require(hasattr(env, "plume"), "plumes", trial.plumes, "0 in a task without a plume")
+    require(hasattr(env, "plume"), "plumes", plumes, "0 in a task without a plume")
     limit = int(params.max_steps)
     frames = limit + max(limit // 4, 50)
-    key = jax.random.fold_in(evaluation_key(trial.seed), 1)
-    bank, numbers = make_bank(env.plume, params.plume, key, trial.plumes, frames, margin=limit)
-    rest = {path: x for path, x in trial.overrides.items() if not path.startswith("plume.")}
-    # The numbers of the plume have acted: they are in the bank.
-    env, params = registry.make(trial.task, overrides=rest, plume=bank, **trial.static)
-    params = params.replace(plume=numbers)
+    key = jax.random.fold_in(evaluation_key(seed), 1)
+    bank, numbers = make_bank(env.plume, params.plume, key, plumes, frames, margin=limit)
+    env, params = replace(env, plume=bank), params.replace(plume=numbers)
     env.validate(params)
     return env, params
 

@@ -5,6 +5,7 @@ from typing import Any
 import jax
 from flax import struct
 
+from plumejax.base.agents import Shared
 from plumejax.learning.encoding import Encoder, Memory, Moments
 from plumejax.learning.networks import Distribution, Network, forward
 
@@ -49,6 +50,8 @@ class Deterministic(Agent):
         return distribution.mode()
 
 
-def deterministic(agent: Agent) -> Deterministic:
-    """`agent` without chance."""
+def deterministic(agent: Any) -> Any:
+    """An `Agent`, or one `Shared` by several, without chance."""
+    if isinstance(agent, Shared):
+        return agent.replace(policy=deterministic(agent.policy))
     return Deterministic(agent.encoder, agent.network, agent.parameters, agent.moments)

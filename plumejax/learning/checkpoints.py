@@ -51,21 +51,27 @@ def _manager(directory: Path, create: bool) -> ocp.CheckpointManager:
     return ocp.CheckpointManager(directory.resolve(), options=options)
 
 
-def save(directory: Path, training: Training, task: str, params: Any) -> None:
+def save(directory: Path, training: Training, task: str, described: dict[str, Any]) -> None:
     """Write the whole of `training` as the newest checkpoint; the last two are kept.
 
     Orbax writes beside and renames, so a write that is cut off leaves the earlier ones whole.
+
+    Args:
+      directory: of the checkpoints.
+      training: what is saved.
+      task: its id.
+      described: what `describe` gives of the params.
     """
     arrays = training._replace(key=jax.random.key_data(training.key))
     meta = {
         "task": task,
-        "params": describe(params),
+        "params": described,
         "versions": versions(),
         "arrays": _forms(arrays),
     }
     with _manager(directory, create=True) as manager:
         manager.save(
-            int(training.update),
+            int(np.max(training.update)),
             args=ocp.args.Composite(
                 training=ocp.args.StandardSave(_without_empty(arrays)),
                 meta=ocp.args.JsonSave(meta),
@@ -172,8 +178,8 @@ def _read(manager: ocp.CheckpointManager, step: int, **what: Any) -> Any:
         ) from error
 
 
-def require_same(saved: dict[str, Any], params: Any) -> None:
-    """Raise `ValidationError`, naming the number, unless `params` are those that were saved."""
-    now = describe(params)
+def require_same(saved: dict[str, Any], now: dict[str, Any]) -> None:
+    """Raise `ValidationError`, naming the number, unless params are what was saved, as `describe`
+    has both."""
     for path, value in saved.items():
         require(now.get(path) == value, path, now.get(path), f"{value}, as when it was saved")

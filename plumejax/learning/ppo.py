@@ -13,6 +13,7 @@ from plumejax.base.batch import Batch
 from plumejax.base.errors import require
 from plumejax.base.rollout import Totals, Transition, ended_episodes
 from plumejax.learning.agent import Agent
+from plumejax.learning.curricula import params_at
 from plumejax.learning.encoding import Encoder, Memory, Moments, encoder_for
 from plumejax.learning.networks import (
     CELLS,
@@ -158,7 +159,9 @@ class PPO:
     network: Network
 
     def init(self, key: jax.Array, params: Any) -> Training:
-        """A training that has not begun; the key is consumed. `params` are the task's."""
+        """A training that has not begun; the key is consumed. `params` are the task's, or a
+        `Curriculum`."""
+        params = params_at(params, jnp.zeros((), jnp.float32))
         key, network_key, env_key = jax.random.split(key, 3)
         observation, env_state = self.batch.reset(env_key, params)
         parameters = initial_parameters(self.network, network_key, self.encoder.num_inputs)
@@ -178,6 +181,7 @@ class PPO:
     ) -> tuple[Training, Metrics]:
         """One update: `num_steps` steps of every lane, then the epochs over them."""
         hyper = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), hyper)
+        params = params_at(params, training.update.astype(jnp.float32) / hyper.updates)
         hidden = training.hidden
         training, last_value, data, totals, moments = self._collect(training, params, hyper)
         advantage = _advantages(data, last_value, hyper)
@@ -188,6 +192,14 @@ class PPO:
     def agent(self, training: Training) -> Agent:
         """The policy as it stands, of one agent."""
         return Agent(self.encoder, self.network, training.parameters, training.moments)
+
+    def untrained(self, key: jax.Array) -> Agent:
+        """The policy of a network drawn with `key` (consumed), with a normaliser that has seen
+        nothing."""
+        parameters = initial_parameters(self.network, key, self.encoder.num_inputs)
+        zeros = jnp.zeros(self.encoder.num_features, jnp.float32)
+        moments = Moments(jnp.zeros((), jnp.float32), zeros, jnp.ones_like(zeros))
+        return Agent(self.encoder, self.network, parameters, moments)
 
     def _lanes(self, tree: Any) -> Any:
         n = self.batch.num_envs

@@ -1,25 +1,26 @@
 """learning/runs: a training on disk: what it is a function of, its files, its agent."""
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from plumejax.arms import named_tasks as arms
 from plumejax.base.agents import Shared
 from plumejax.base.errors import ValidationError, require
 from plumejax.base.files import write_whole
 from plumejax.base.registry import find, make
 from plumejax.learning.agent import Agent
-from plumejax.learning.checkpoints import require_same, restore, versions
+from plumejax.learning.agent_files import fill, read_agent
+from plumejax.learning.checkpoints import describe, require_same, versions
+from plumejax.learning.curricula import params_at
 from plumejax.learning.ppo import PPO, Hyperparameters, Shapes, ppo
-from plumejax.search import rewards
+from plumejax.learning.recipes import Told, recipe
 
 CONFIG, METRICS, EVALUATION = "config.json", "metrics.jsonl", "evaluation.json"
-CHECKPOINTS, PICTURE = "checkpoints", "trajectories.png"
+CHECKPOINTS, PICTURE, AGENT = "checkpoints", "trajectories.png", "agent.npz"
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,13 @@ class RunConfig:
 
     Attributes:
       task: id of the task.
-      seed: of the training.
+      seed: of the training; of several the first, the others follow it.
       updates: PPO updates of the whole training.
       updates_per_call: of them in one compiled call.
       data: path of a recording, if the task needs one.
       settings: numbers of the task by dotted path.
       shapes, hyperparameters: of PPO.
+      seeds: trainings side by side, alike but for their seed.
       versions: of the packages that began it.
     """
 
@@ -45,6 +47,7 @@ class RunConfig:
     settings: dict[str, Any] = field(default_factory=dict)
     shapes: Shapes = field(default_factory=Shapes)
     hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
+    seeds: int = 1
     versions: dict[str, str] = field(default_factory=versions)
 
 
@@ -58,13 +61,18 @@ def read_config(directory: Path) -> RunConfig:
     path = directory / CONFIG
     require(path.is_file(), "run directory", str(directory), f"one that holds {CONFIG}")
     try:
-        stored = dict(json.loads(path.read_text()))
-        shapes = stored.pop("shapes")
-        shapes = Shapes(**{**shapes, "hidden": tuple(shapes["hidden"])})
-        hyper = Hyperparameters(**stored.pop("hyperparameters"))
-        return RunConfig(**stored, shapes=shapes, hyperparameters=hyper)
+        return _config(json.loads(path.read_text()))
     except (ValueError, KeyError, TypeError) as error:
         raise ValidationError(f"{path} is not the config of a run: {error}") from error
+
+
+def _config(stored: dict[str, Any]) -> RunConfig:
+    shapes = {**stored["shapes"], "hidden": tuple(stored["shapes"]["hidden"])}
+    parts = {
+        "shapes": Shapes(**shapes),
+        "hyperparameters": Hyperparameters(**stored["hyperparameters"]),
+    }
+    return RunConfig(**{**stored, **parts})
 
 
 def make_task(config: RunConfig) -> tuple[Any, Any]:
@@ -85,40 +93,71 @@ def make_task(config: RunConfig) -> tuple[Any, Any]:
     return make(config.task, overrides=config.settings, **static)
 
 
-PAID_FOR_PROGRESS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
-    "search": rewards.with_progress_reward,
-    "arms": arms.with_progress_reward,
-}
-"""What agents learn on, by the family of the task."""
-
-
-def make_training(config: RunConfig) -> tuple[PPO, Any]:
-    """`(algorithm, params)` that the run trains with: the task, paid for progress."""
-    env, params = PAID_FOR_PROGRESS[find(config.task).family](*make_task(config))
-    return ppo(env, params, config.shapes), params
+def make_training(config: RunConfig, told: Told = lambda done, total: None) -> tuple[PPO, Any]:
+    """`(algorithm, params)` that the run trains with, by the recipe of its task; the params may be
+    a `Curriculum`. What is rolled out for it depends on the config alone; `told` hears of it."""
+    env, params = make_task(config)
+    env, params = recipe(env).prepare(env, params, config.seed, told)
+    return ppo(env, params_at(params, jnp.zeros((), jnp.float32)), config.shapes), params
 
 
 def load_agent(run: str | Path, data: str | Path | None = None) -> tuple[Any, Any, Any]:
-    """`(agent, env, params)`: the newest policy of a run directory, and its task as defined.
+    """`(agent, env, params)`: a trained policy, and its task as defined.
 
     Args:
-      run: what `plumejax train` wrote.
+      run: what `plumejax train` wrote, the directory of one seed; an agent's file; or the name of
+        an agent that comes with the package, one of `shipped()`.
       data: another recording to have the task on; by default that of the run, unchanged.
 
     Raises:
-      ValidationError: no run or checkpoint is there, or the data are no longer what they were.
+      ValidationError: no agent is there, or the data are no longer what they were.
     """
-    directory = Path(run)
-    config = read_config(directory)
+    path = agent_path(run)
+    stored = read_agent(path)
+    try:
+        config = _config(stored.config)
+    except (KeyError, TypeError) as error:
+        raise ValidationError(f"{path} holds an agent of another version: {error}") from error
     if data is not None:
         config = replace(config, data=str(data))
-    algorithm, training_params = make_training(config)
-    like = jax.eval_shape(algorithm.init, jax.random.key(0), training_params)
-    training, saved = restore(directory / CHECKPOINTS, like, config.task)
-    if data is None:
-        require_same(saved, training_params)
     env, params = make_task(config)
-    return acting(algorithm.agent(training), env), env, params
+    if data is None:
+        require_same(stored.params, describe(params))
+    algorithm = ppo(env, params, config.shapes)
+    like = jax.eval_shape(algorithm.untrained, jax.random.key(0))
+    return acting(fill(like, stored, path), env), env, params
+
+
+def agent_path(run: str | Path) -> Path:
+    """The file of an agent: of a run directory, itself, or one that comes with the package.
+
+    Raises `ValidationError` if it is none of these.
+    """
+    path = Path(run)
+    if path.is_dir():
+        seeds = sorted(each.parent.name for each in path.glob(f"*/{AGENT}"))
+        more = f"; it has several: {', '.join(seeds)}" if seeds else ""
+        good = (path / AGENT).is_file()
+        require(good, "run directory", str(path), f"one that holds {AGENT}{more}")
+        return path / AGENT
+    if path.suffix == ".npz" and path.is_file():
+        return path
+    require(
+        str(run) in shipped(),
+        "agent",
+        str(run),
+        f"a run directory, an agent's file, or one of {', '.join(shipped())}",
+    )
+    return SHIPPED / f"{run}.npz"
+
+
+SHIPPED = Path(__file__).parent / "agents"
+"""Where the agents are that come with the package, NAME.npz each."""
+
+
+def shipped() -> list[str]:
+    """Names of the agents that come with the package: the tasks that they were trained on."""
+    return sorted(path.stem for path in SHIPPED.glob("*.npz"))
 
 
 def acting(agent: Agent, env: Any) -> Any:
@@ -149,7 +188,7 @@ def parse_settings(settings: tuple[str, ...], option: str = "--set") -> dict[str
 
 def fitting_shapes(config: RunConfig, budget: int = 2**27) -> RunConfig:
     """The config with as many lanes as its inputs leave room for, `budget` numbers an update."""
-    algorithm, _ = make_training(config)
+    algorithm = ppo(*make_task(config), config.shapes)
     shapes = config.shapes
     a_lane = shapes.num_steps * algorithm.encoder.num_inputs
     lanes = shapes.num_envs

@@ -96,11 +96,15 @@ def _tracking() -> dict[str, Preset]:
         variants: dict[str, tuple[Callable[..., Made], str]] = {
             "": (make, "constant wind"),
             "-sparse": (partial(sparse, make), "sparse, constant wind"),
+            # Slots for all puffs of the longest way: 28 s at 45 degrees, 40 s at 60.
             "-switch-once": (
-                partial(make, wind=SwitchOnce()),
+                partial(make, wind=SwitchOnce(), capacity=3072),
                 "the wind turns by 45 degrees after 60 s",
             ),
-            "-switch-many": (partial(make, wind=SwitchMany()), "the wind turns every 3 s"),
+            "-switch-many": (
+                partial(make, wind=SwitchMany(), capacity=4224),
+                "the wind turns every 3 s",
+            ),
         }
         origin = f"plume tracking, Singh et al. 2023, {name.removeprefix('tracking-')}"
         for suffix, (variant, what) in variants.items():

@@ -155,6 +155,7 @@ for _name, _edition in (("Code", CODE), ("Paper", PAPER)):
                 f"plume tracking as in the {_name.lower()}: {_what}",
                 source=_SOURCE,
                 difficulty=_difficulty,
+                version=2 if "Switch" in _wind else 1,
             )
         )
 for _name, _preset, _what, _difficulty in (

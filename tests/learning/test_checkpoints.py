@@ -32,7 +32,7 @@ def saved(local, tmp_path_factory):
     begin = jax.jit(algorithm.init)(jax.random.key(5), params)
     training, _ = go_on(begin, params, Hyperparameters())
     directory = tmp_path_factory.mktemp("run") / "checkpoints"
-    save(directory, training, "a-task", params)
+    save(directory, training, "a-task", describe(params))
     return algorithm, params, go_on, training, directory
 
 
@@ -45,7 +45,7 @@ def test_restored_training_is_whole_and_goes_on_bit_for_bit(saved):
     algorithm, params, go_on, training, directory = saved
     like = jax.eval_shape(algorithm.init, jax.random.key(0), params)
     restored, numbers = restore(directory, like, "a-task")
-    require_same(numbers, params)
+    require_same(numbers, describe(params))
     pairs = [
         (training, restored),
         tuple(go_on(t, params, Hyperparameters())[0] for t in (training, restored)),
@@ -79,7 +79,7 @@ def test_an_agent_without_readings_is_saved_too(full, tmp_path):
     algorithm = replace(algorithm, encoder=encoder)
     training = jax.jit(algorithm.init)(jax.random.key(0), params)
     assert training.memory.reading.size == 0
-    save(tmp_path / "checkpoints", training, "a-task", params)
+    save(tmp_path / "checkpoints", training, "a-task", describe(params))
     restored, _ = restore(tmp_path / "checkpoints", training, "a-task")
     for a, b in zip(_numbers(training), _numbers(restored), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -95,7 +95,7 @@ def test_other_numbers_are_named(saved):
     _, params, _, _, _ = saved
     other = params.replace(plume=params.plume.replace(sigma=np.float32(9.0)))
     with pytest.raises(ValidationError, match=r"plume\.sigma"):
-        require_same(describe(params), other)
+        require_same(describe(params), describe(other))
 
 
 def test_another_network_is_refused(saved, local):

@@ -256,7 +256,7 @@ def test_a_search_of_ones_own_parts_is_learned():
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("num_envs", 0), ("num_minibatches", 3), ("memory", "lstm")]
+    ("field", "value"), [("num_envs", 0), ("num_minibatches", 3), ("memory", "gur"), ("floor", 0.0)]
 )
 def test_shapes_that_do_not_fit_are_refused(field, value):
     with pytest.raises(ValidationError, match=field):

@@ -1,0 +1,157 @@
+"""learning/recipes: how an agent learns each kind of task: on what, with which numbers."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from plumejax.arms import named_tasks as arms
+from plumejax.arms.environment import TwoArm
+from plumejax.learning.curricula import curriculum
+from plumejax.learning.ppo import Hyperparameters, Shapes
+from plumejax.plumes.filaments import FarrellWind, FilamentPlume, TrackingPlume
+from plumejax.plumes.tapes import Cassette, make_tape
+from plumejax.plumes.wind import SwitchMany
+from plumejax.search import rewards
+from plumejax.search.endings import LeftPlume
+from plumejax.search.start_in_plume import PlumeQuantiles
+from plumejax.search.tracking import TrackingCode
+
+Told = Callable[[int, int], None]
+
+
+class Recipe(NamedTuple):
+    """How a task is learned.
+
+    Attributes:
+      prepare: `prepare(env, params, seed, told) -> (env, params)`: what the training plays, from
+        the task as defined; the params may be a `Curriculum`. `told` hears of parts done and all.
+      shapes, hyperparameters, steps: where nothing else is said.
+      plumes: rolled out for an evaluation and shared by its episodes; 0: each has its own.
+    """
+
+    prepare: Callable[[Any, Any, int, Told], tuple[Any, Any]]
+    shapes: Shapes = Shapes()
+    hyperparameters: Hyperparameters = Hyperparameters()
+    steps: int = 1_500_000
+    plumes: int = 0
+
+
+def recipe(env: Any) -> Recipe:
+    """That of a task."""
+    if isinstance(env, TwoArm):
+        return ARMS
+    puffs = isinstance(env.plume, TrackingPlume | FilamentPlume)
+    return TRACKING if puffs and isinstance(env.ending, LeftPlume) else SEARCH
+
+
+SEARCH = Recipe(lambda env, params, seed, told: rewards.with_progress_reward(env, params))
+"""Searches: paid for progress."""
+
+ARMS = Recipe(lambda env, params, seed, told: arms.with_progress_reward(env, params))
+"""Two arms: paid for progress."""
+
+
+TAPES = 48
+"""Plumes rolled out for a training on puffs, and as many again whose puffs grow half as fast."""
+
+SECONDS_MORE = 31.0
+"""That a tape is longer than an episode."""
+
+STRIDE = 2
+"""Steps from a frame of a tape to the next."""
+
+PAID = 0.05
+"""Of the published reward, whose 101 is more than a value learns well."""
+
+
+def on_tapes(env: Any, params: Any, seed: int, told: Told) -> tuple[Any, Any]:
+    """Plume tracking on tapes, among easier and harder relatives of the task.
+
+    Of the tapes a quarter blow in a wind that does not turn, every second of these with 40 % of the
+    puffs. In a second set puffs grow half as fast; it comes in after a quarter of the training, and
+    half of the episodes play it from the middle on. Episodes start all along the plume. The reward
+    is the published code's, times `PAID`.
+    """
+    plume, numbers = env.plume, params.plume
+    steps, dt = int(params.max_steps), float(params.dt)
+    tracking = isinstance(plume, TrackingPlume)
+    low, high = _region(plume, numbers)
+    floor = _floor(params)
+    cassette = Cassette(
+        num_frames=(steps + round(SECONDS_MORE / dt)) // STRIDE,
+        every=STRIDE,
+        warmup=plume.warmup // STRIDE,
+        low=low,
+        high=high,
+        cell=0.05 if tracking else 0.1,
+        wind_cell=1.0 if isinstance(plume.wind, FarrellWind) else None,
+        smallest=floor,
+        peak=1e4 * floor,
+    )
+    variants = _relatives(plume, numbers, TAPES)
+    slow = [each.replace(growth=each.growth * np.float32(0.5)) for each in variants]
+    fresh = replace(plume, warmup=0)
+    key = jax.random.fold_in(jax.random.key(seed), 2**31 - 2)
+    tape, tapes = make_tape(fresh, [*variants, *slow], key, cassette, margin=steps, progress=told)
+    start, reward = PlumeQuantiles(), TrackingCode()
+    own = params.reward if isinstance(env.reward, TrackingCode) else reward.default_params()
+    paid = ("found", "step", "off_plume", "per_metre", "lost")
+    own = own.replace(**{name: np.float32(getattr(own, name) * PAID) for name in paid})
+    params = params.replace(
+        plume=tapes,
+        reward=own,
+        start=start.default_params().replace(lowest=np.float32(5.0), highest=np.float32(97.0)),
+    )
+    first, then = np.repeat([[1.0, 0.0]], TAPES, 0).T.ravel(), np.ones(2 * TAPES)
+    stages = {"plume.shares": np.stack([first, then])}
+    env = replace(env, plume=tape, start=start, reward=reward)
+    return env, curriculum(params, [0.25, 0.5], stages)
+
+
+def _region(plume: Any, params: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where the odour is looked up: the plume's region, as far as an agent can make use of it."""
+    low, high = np.asarray(params.low, float), np.asarray(params.high, float)
+    source = np.asarray(params.source, float)[:2]
+    low = np.maximum(low, source - np.asarray([2.0, 7.0]))
+    high = np.minimum(high, source + np.asarray([20.0, 7.0]))
+    return tuple(low.tolist()), tuple(high.tolist())
+
+
+def _floor(params: Any) -> float:
+    """The concentration that counts as off the plume, where the coding of a tape begins: the code's
+    threshold, which the paper's reward has no number for."""
+    threshold = getattr(params.reward, "threshold", TrackingCode().default_params().threshold)
+    return float(threshold)
+
+
+def _relatives(plume: Any, params: Any, count: int) -> list[Any]:
+    """The numbers of `count` plumes: the task's own, but that every fourth blows in a wind that
+    does not turn, and every second of these has 40 % of the puffs."""
+    steady, thin = params, params
+    wind = params.wind
+    if isinstance(plume.wind, SwitchMany):
+        steady = params.replace(wind=wind.replace(spread=np.float32(0.0)))
+    elif isinstance(plume.wind, FarrellWind):
+        steady = params.replace(wind=wind.replace(gain=np.float32(0.0)))
+    thin = steady.replace(rate=np.float32(0.4 * steady.rate))
+    return [(params, (steady, thin)[(i // 4) % 2])[i % 4 == 0] for i in range(count)]
+
+
+TRACKING = Recipe(
+    on_tapes,
+    Shapes(
+        num_envs=256,
+        num_steps=128,
+        num_minibatches=4,
+        num_epochs=2,
+        memory="gru",
+        floor=1e-5,
+    ),
+    Hyperparameters(learning_rate=1e-3, gamma=0.995, entropy=0.02),
+    20_000_000,
+    plumes=32,
+)
+"""Plumes of puffs to be tracked: on tapes, with a recurrent network."""
