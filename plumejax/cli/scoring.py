@@ -16,12 +16,14 @@ from plumejax.arms.controllers import scripted
 from plumejax.arms.environment import TwoArm
 from plumejax.base.files import write_whole
 from plumejax.evaluation.episodes import stream, trace
+from plumejax.evaluation.lanes import LANES
 from plumejax.evaluation.results import finite
 from plumejax.evaluation.statistics import Arrivals, Summary, summarise
 from plumejax.evaluation.trials import evaluation_key, on_bank
 from plumejax.learning.agent import deterministic
 from plumejax.learning.recipes import recipe
 from plumejax.learning.runs import EVALUATION, PICTURE, RunConfig
+from plumejax.plumes.bank import Bank
 from plumejax.policies.reactive import Random, gradient_follower
 from plumejax.viewing.plots import arrival_curves
 from plumejax.viewing.scenery import canvas, concentration_field
@@ -39,8 +41,11 @@ def score(env: Any, params: Any, agent: Any, seed: int, episodes: int) -> dict[s
     else:
         policies["gradient following"] = gradient_follower(env, params)
     key, radius = evaluation_key(seed), _radius(params) or 0.0
+    # A lane of a bank reads a whole plume a step: as many as fit into a cache.
+    lanes = 32 if isinstance(getattr(env, "plume", None), Bank) else LANES
+    params = jax.device_put(params)
     return {
-        name: summarise(stream(env, policy, key, params, episodes), radius)
+        name: summarise(stream(env, policy, key, params, episodes, lanes=lanes), radius)
         for name, policy in policies.items()
         if policy is not None
     }

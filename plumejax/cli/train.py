@@ -1,10 +1,11 @@
 """cli/train: `plumejax train`, from a task to a run directory."""
 
 import json
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from datetime import datetime
 from functools import partial
@@ -82,6 +83,7 @@ def train(
         resume: run directory of a training to go on with; all other choices are as they were.
     """
     console = Console()
+    _a_core_each(seeds if resume is None else read_config(resume).seeds)
     if resume is not None:
         given = {
             "TASK": task != _TASK,
@@ -103,6 +105,18 @@ def train(
         directory = _new_directory(out, config)
         write_config(directory, config)
     return _run(console, directory, config)
+
+
+def _a_core_each(seeds: int) -> None:
+    """Have JAX give each training a core of its own, where it runs on a CPU and has not begun yet.
+
+    A step of a training is many small loops: threads that share one wait for each other.
+    """
+    os.environ["XLA_FLAGS"] = (
+        f"--xla_cpu_multi_thread_eigen=false {os.environ.get('XLA_FLAGS', '')}"
+    )
+    with suppress(RuntimeError):  # it has begun
+        jax.config.update("jax_num_cpu_devices", max(1, min(seeds, os.cpu_count() or 1)))
 
 
 def _new_config(

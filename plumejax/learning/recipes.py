@@ -152,6 +152,6 @@ TRACKING = Recipe(
     ),
     Hyperparameters(learning_rate=1e-3, gamma=0.995, entropy=0.02),
     20_000_000,
-    plumes=32,
+    plumes=16,
 )
 """Plumes of puffs to be tracked: on tapes, with a recurrent network."""

@@ -206,19 +206,26 @@ class TrackingPlume(PuffPlume):
         float[2, n], but for what is rounded off. Four numbers a square, and two running sums."""
         radius = params.radius + params.growth * age.astype(float)
         strength = (params.radius / radius) ** 3
-        width, height = grid.size
-        ends = []
+        field = np.zeros(grid.size[::-1])
+        if not len(age):
+            return field
+        ends, first_cell = [], []
         for place, low, gap, n in zip(places, grid.origin, grid.spacing, grid.size, strict=True):
             first = np.floor((place - radius - low) / gap) + 1  # the centres strictly inside
             end = np.ceil((place + radius - low) / gap)
-            ends.append(np.clip([first, end], 0, n).astype(int))
+            cells = np.clip([first, end], 0, n).astype(int)
+            first_cell.append(int(cells.min()))
+            ends.append(cells - cells.min())
         (left, right), (below, above) = ends
+        columns, rows = int(right.max()) + 1, int(above.max()) + 1
         corners = ((below, left, 1), (below, right, -1), (above, left, -1), (above, right, 1))
-        at = np.concatenate([y * (width + 1) + x for y, x, _ in corners])
+        at = np.concatenate([y * columns + x for y, x, _ in corners])
         steps = np.concatenate([sign * strength for _, _, sign in corners])
-        jumps = np.bincount(at, steps, (width + 1) * (height + 1)).reshape(height + 1, width + 1)
+        jumps = np.bincount(at, steps, rows * columns).reshape(rows, columns)
         sums = jumps.cumsum(0).cumsum(1)[:-1, :-1]
-        return np.where(sums > 1e-9, sums, 0.0)
+        x, y = first_cell
+        field[y : y + rows - 1, x : x + columns - 1] = np.where(sums > 1e-9, sums, 0.0)
+        return field
 
     def validate(self, params: TrackingParams) -> None:
         """Raise `ValidationError` if a number is not allowed."""

@@ -196,7 +196,7 @@ class Cassette:
     low: tuple[float, float]
     high: tuple[float, float]
     cell: float = 0.05
-    near_cell: float = 0.1
+    near_cell: float = 0.2
     wind_cell: float | None = None
     num_puffs: int = 64
     smallest: float = 1e-4
@@ -235,7 +235,7 @@ def make_tape(
     airs = cassette.grid(cassette.wind_cell or 1e9)
     meta = MovieMeta(**log_coding(cassette.peak, cassette.smallest))
     count = cassette.num_frames
-    frames = np.empty((len(params) * count, *gas.size[::-1]), np.uint8)
+    frames = np.zeros((len(params) * count, *gas.size[::-1]), np.uint8)
     nearest = np.empty((len(frames), *near.size[::-1]), np.uint8)
     winds, puffs = [], []
     for p, numbers in enumerate(params):
@@ -250,7 +250,8 @@ def make_tape(
             places, age = particles.position[t][:, here], particles.age[t][here]
             painted = plume.paint(places, age, gas, numbers)
             at = p * count + t
-            frames[at] = encode(painted.astype(np.float32), "uint8", meta)
+            smells = painted > 0
+            frames[at][smells] = encode(painted[smells].astype(np.float32), "uint8", meta)
             nearest[at] = _nearest(places, near)
     progress(len(params), len(params))
     source = np.asarray(plume.sources(jax.tree.map(lambda x: x[0], states), params[0]))[0, :2]
