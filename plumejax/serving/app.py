@@ -11,8 +11,8 @@ from fastapi import APIRouter, Body, Depends, FastAPI, Request, Response, WebSoc
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import Field, create_model
+from pydantic_core import from_json
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from plumejax.base import registry
 from plumejax.base.errors import require
@@ -216,9 +216,8 @@ def create_app(
         app.include_router(pages.page(shelf, engine.name))
         app.include_router(pages.watching(sessions))
     _answer_errors(app)
-    app.add_middleware(Guard, token=token, max_body=max_body)
-    names = ["127.0.0.1", "localhost", "::1", "[::1]", host, *allowed_hosts]
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=names)
+    names = ["127.0.0.1", "localhost", "::1", host, *allowed_hosts]
+    app.add_middleware(Guard, names=names, token=token, max_body=max_body)
     return app
 
 
@@ -306,7 +305,7 @@ def _about(engine: Engine) -> APIRouter:
     async def mcp(request: Request) -> dict[str, Any]:
         """There are no tools: an agent must not reach `reset` through one."""
         try:
-            call = await request.json()
+            call = from_json(await request.body())
         except ValueError:
             call = None
         number = call.get("id") if isinstance(call, dict) else None
@@ -435,6 +434,11 @@ def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         return answer(_invalid(error))
+
+    @app.exception_handler(RecursionError)
+    async def deep(request: Request, error: RecursionError) -> JSONResponse:
+        # What an environment raises does not come this far: it is the body.
+        return answer(RefusedError(422, "INVALID_JSON", "the body is nested too deeply"))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:

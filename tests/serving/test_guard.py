@@ -1,6 +1,8 @@
 """tests/serving/test_guard: who may speak to the server, and how."""
 
 import asyncio
+import json
+import socket
 
 import httpx
 import pytest
@@ -70,8 +72,59 @@ def test_pages_of_other_origins_and_names_are_refused(served):
     headers = {**foreign, **BEARER}
     with pytest.raises(InvalidStatus, match="403"), served.socket(additional_headers=headers):
         pass
-    # A name that another has pointed at this machine.
-    assert served.get(path + "/state", headers={"Host": "evil.example"}).status_code == 400
+    # An origin that is none.
+    assert served.post(path + "/reset", headers={"Origin": "http://["}).status_code == 403
+    headers = {"Origin": "http://[", **BEARER}
+    with pytest.raises(InvalidStatus, match="403"), served.socket(additional_headers=headers):
+        pass
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "[::1]:8000", "a.lab", "10.0.0.7"])
+def test_it_is_called_by_its_names(named, host):
+    assert named.get("/health", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "", "lab", "[::1", "me@localhost", "10.0.0.77"])
+def test_a_name_that_another_has_pointed_at_this_machine(named, host):
+    answer = named.get("/health", headers={"Host": host})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "UNKNOWN_HOST")
+    assert "--allow-host" in answer.json()["error"]["message"]
+
+
+@pytest.fixture(scope="module")
+def named(serve):
+    """A server of several names."""
+    with serve("Echo", allowed_hosts=("*.lab", "10.0.0.7")) as named:
+        yield named
+
+
+@pytest.mark.parametrize("sent", ["", json.dumps(HELLO)])
+def test_a_request_that_breaks_off_is_not_made(served, sent):
+    path = served.session()
+    served.post(path + "/reset")
+    before = served.get(path + "/state").json()
+    verb = "step" if sent else "reset"
+    head = (f"POST {path}/{verb} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {TOKEN}")
+    rest = ("Content-Type: application/json", "Content-Length: 60", "", sent)
+    with socket.create_connection(served.url.removeprefix("http://").split(":")) as connection:
+        connection.sendall("\r\n".join((*head, *rest)).encode())
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(100) == b""
+    assert served.get(path + "/state").json() == before
+
+
+def test_what_is_nested_too_deeply_is_refused(served):
+    path = served.session()
+    served.post(path + "/reset")
+    nested = "[" * 800 + "]" * 800
+    content = f'{{"action": {{"message": "hi", "metadata": {{"a": {nested}}}}}}}'
+    as_json = {"content-type": "application/json"}
+    answer = served.post(path + "/step", content=content, headers=as_json)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "INVALID_JSON")
+    assert served.get(path + "/state").json()["step_count"] == 0
+    for content in ("[" * 1900, '{"id": "\\ud800"}'):
+        answer = served.post("/mcp", content=content, headers=as_json)
+        assert answer.json()["error"]["code"] == -32601
 
 
 def test_bodies_are_json_and_not_large(served):
