@@ -115,17 +115,18 @@ class Naming:
         session.claimed = False
         return session
 
-    async def find_or_create(self, request: Request) -> Reply:
-        """As `find`; without a name, or with a cookie that is out of date, a session is made. An
-        unknown client never begins an episode in another one's session."""
+    async def find_or_create(self, request: Request, episode_id: str | None) -> Reply:
+        """As `find`; without a name, or with a cookie that is out of date, a session is made for
+        that episode. An unknown client never begins an episode in another one's session."""
         name = _explicit(request)
         if name is not None:
             return Reply(self.sessions.find(name), False)
         if COOKIE in request.cookies:
             with suppress(RefusedError):
                 return Reply(self.sessions.find(request.cookies[COOKIE]), False)
-        else:
-            self._require_name()
+        self._require_name()
+        # Before there is a session: one that is refused must not be the last one begun.
+        self.sessions.require_new(episode_id)
         session = await self.sessions.create(claimed=False)
         if COOKIE not in request.cookies:
             self._default = session.id
@@ -136,7 +137,8 @@ class Naming:
             raise RefusedError(
                 409,
                 "SESSION_REQUIRED",
-                f"POST /sessions makes a session; name it by path, /sessions/ID/..., or {HEADER}",
+                "POST /sessions, as Client.open does, makes a session; name it by path,"
+                f" /sessions/ID/..., or by {HEADER}",
             )
 
 
@@ -346,11 +348,16 @@ def _play(naming: Naming, max_body: int) -> APIRouter:
     router = APIRouter(tags=["play"])
     answers: dict[str, Any] = {"response_model": None, "response_class": JSONResponse}
 
-    @router.post("/reset", responses={200: {"model": reply}, **_refusals(404, 409, 422)}, **answers)
+    @router.post(
+        "/reset",
+        responses={200: {"model": reply}, **_refusals(404, 409, 422, 429, 503)},
+        **answers,
+    )
     async def reset(request: Request, body: ResetRequest | None = None) -> Response:
         """Begin an episode."""
-        session, made = await naming.find_or_create(request)
-        content = await sessions.whole(sessions.reset(session, body or ResetRequest()))
+        wanted = body or ResetRequest()
+        session, made = await naming.find_or_create(request, wanted.episode_id)
+        content = await sessions.whole(sessions.reset(session, wanted))
         response = Response(content, media_type="application/json")
         if made:
             response.set_cookie(COOKIE, session.id, httponly=True, samesite="strict")

@@ -55,6 +55,7 @@ def test_nothing_goes_without_the_token(served, given):
 def test_a_request_must_name_its_session(served):
     for answer in (
         served.post("/reset"),
+        served.post("/reset", headers={"Cookie": "plumejax_session=gone"}),
         served.post("/step", HELLO),
         served.get("/state"),
     ):
