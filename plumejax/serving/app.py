@@ -18,6 +18,7 @@ from plumejax.base import registry
 from plumejax.base.errors import require
 from plumejax.serving import pages
 from plumejax.serving.batches import BatchEngine
+from plumejax.serving.client import VECTOR
 from plumejax.serving.engine import Engine, HostEngine
 from plumejax.serving.environment import Frozen, HostEnvironment
 from plumejax.serving.guard import Guard, is_loopback
@@ -169,7 +170,7 @@ def create_app(
         capacity small if a step is heavy; "off": it steps one place, and sessions wait for each
         other. Either way the numbers of a session do not depend on the others.
       idle_timeout: s, after which a session that is not heard of ends.
-      max_body: bytes of a request or a message.
+      max_body: bytes of a request or a message; one of many episodes may have its actions beside.
       allowed_hosts: names by which clients may call the server, beside `host` and loopback's.
       page: whether there is a page at `/`, on loopback and without a token only. It shows all of an
         episode to whoever knows its session, and compiles other tasks when they are picked.
@@ -190,9 +191,11 @@ def create_app(
     require(loopback or token, "host", host, "on loopback (127.0.0.1), or there must be a token")
     engine = make_engine(task, capacity, clock, capacity if batching == "on" else 1)
     sessions = Sessions(engine, idle_timeout, clock=clock)
-    every = [sessions]
+    every, max_batch = [sessions], max_body
     if isinstance(engine, LaneEngine):
-        every.append(Sessions(BatchEngine(engine, capacity), idle_timeout, clock=clock))
+        batch_engine = BatchEngine(engine, capacity)
+        every.append(Sessions(batch_engine, idle_timeout, clock=clock))
+        max_batch += MAX_LANES * batch_engine.action_bytes
     shelf = Shelf(partial(_picked, host=host, idle_timeout=idle_timeout, clock=clock))
     app = FastAPI(
         title=f"plumejax: {engine.name}",
@@ -210,16 +213,21 @@ def create_app(
     app.include_router(_manage(sessions, SessionRequest | None, Body(None)), prefix="/sessions")
     for batches in every[1:]:
         vector = Naming(batches, strict=True)
-        prefix = "/v1/vector/sessions"
-        app.include_router(_manage(batches, VectorRequest, Body()), prefix=prefix)
-        app.include_router(_play(vector, max_body), prefix=prefix + "/{session_id}")
+        app.include_router(_manage(batches, VectorRequest, Body()), prefix=VECTOR)
+        app.include_router(_play(vector, max_batch), prefix=VECTOR + "/{session_id}")
     app.state.page = page and loopback and not token
     if app.state.page:
         app.include_router(pages.page(shelf, engine.name))
         app.include_router(pages.watching(sessions))
     _answer_errors(app)
     names = ["127.0.0.1", "localhost", "::1", host, *allowed_hosts]
-    app.add_middleware(Guard, names=names, token=token, max_body=max_body)
+    app.state.max_message = max_batch
+    app.add_middleware(
+        Guard,
+        names=names,
+        token=token,
+        max_body=lambda path: max_batch if path.startswith(VECTOR) else max_body,
+    )
     return app
 
 

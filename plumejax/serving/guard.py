@@ -4,7 +4,7 @@ import hmac
 import ipaddress
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
@@ -39,11 +39,15 @@ class Guard:
       app: what it guards.
       names: that it may be called by; `*` in one stands for anything.
       token: None lets everybody in.
-      max_body: bytes.
+      max_body: of a path, bytes.
     """
 
     def __init__(
-        self, app: ASGIApp, names: Iterable[str], token: str | None, max_body: int
+        self,
+        app: ASGIApp,
+        names: Iterable[str],
+        token: str | None,
+        max_body: Callable[[str], int],
     ) -> None:
         self.app, self.token, self.max_body = app, token, max_body
         self.names = [name.strip("[]").lower() for name in names]
@@ -59,7 +63,7 @@ class Guard:
                 self._require_token(headers)
             _require_own_origin(headers)
             if scope["type"] == "http" and scope["method"] in ("POST", "PUT", "PATCH"):
-                body = await self._whole_body(headers, receive)
+                body = await _whole_body(headers, receive, self.max_body(scope["path"]))
                 if body is None:
                     # Who is gone in the middle of a request has not made it.
                     return
@@ -92,24 +96,25 @@ class Guard:
                 {"WWW-Authenticate": "Bearer"},
             )
 
-    async def _whole_body(self, headers: Headers, receive: Receive) -> bytes | None:
-        """The body; None if its client is gone before it ends."""
-        too_large = RefusedError(413, "BODY_TOO_LARGE", f"a body has at most {self.max_body} bytes")
-        if int(headers.get("content-length", 0)) > self.max_body:
+
+async def _whole_body(headers: Headers, receive: Receive, most: int) -> bytes | None:
+    """The body, of so many bytes at most; None if its client is gone before it ends."""
+    too_large = RefusedError(413, "BODY_TOO_LARGE", f"a body has at most {most} bytes")
+    if int(headers.get("content-length", 0)) > most:
+        raise too_large
+    body, more = b"", True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > most:
             raise too_large
-        body, more = b"", True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > self.max_body:
-                raise too_large
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if body and kind != "application/json":
-            raise RefusedError(415, "UNSUPPORTED_TYPE", "a body must be application/json")
-        return body
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and kind != "application/json":
+        raise RefusedError(415, "UNSUPPORTED_TYPE", "a body must be application/json")
+    return body
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -6,9 +6,6 @@ from collections.abc import Callable
 import uvicorn
 from fastapi import FastAPI
 
-MAX_MESSAGE = 65536
-"""Bytes of a WebSocket message."""
-
 
 class Announced(uvicorn.Server):
     """Calls `ready(url)` once it answers."""
@@ -33,7 +30,7 @@ def server(app: FastAPI, host: str, port: int, ready: Callable[[str], None]) -> 
         workers=1,
         log_level="warning",
         access_log=False,
-        ws_max_size=MAX_MESSAGE,
+        ws_max_size=app.state.max_message,
         ws_per_message_deflate=False,  # it takes longer than the step
         server_header=False,
         timeout_graceful_shutdown=5,

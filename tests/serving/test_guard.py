@@ -134,7 +134,7 @@ def test_bodies_are_json_and_not_large(served):
     text = served.post(path + "/step", content="{}", headers={"content-type": "text/plain"})
     assert (text.status_code, text.json()["error"]["code"]) == (415, "UNSUPPORTED_TYPE")
     large = {"action": {"message": "a" * 2000}}
-    json = {"content-type": "application/json"}
+    as_json = {"content-type": "application/json"}
 
     def chunks():
         for _ in range(30):
@@ -142,12 +142,12 @@ def test_bodies_are_json_and_not_large(served):
 
     for answer in (
         served.post(path + "/step", large),
-        served.post(path + "/step", content=chunks(), headers=json),
+        served.post(path + "/step", content=chunks(), headers=as_json),
     ):
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "BODY_TOO_LARGE")
     with served.socket(path + "/ws", additional_headers=BEARER) as socket:
         with pytest.raises(ConnectionClosed):
-            socket.say("step", large["action"])
+            socket.send(json.dumps({"message": "é" * 1500}, ensure_ascii=False))
         assert socket.connection.close_code == 1009
     assert served.get(path + "/state").json()["step_count"] == 0
 
