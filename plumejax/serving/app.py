@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 
 from plumejax.base import registry
-from plumejax.base.errors import require
+from plumejax.base.errors import ValidationError, require
 from plumejax.serving import pages
 from plumejax.serving.batches import BatchEngine
 from plumejax.serving.client import VECTOR
@@ -162,7 +162,7 @@ def create_app(
     Args:
       task: the id of a task, `"Echo"`, `(env, params)`, or what makes a `HostEnvironment`.
       host: that it will be bound to; beyond loopback it needs a token.
-      token: that each request must bear.
+      token: that each request must bear: what fits into a header, printable ASCII.
       isolation: "strict": each request must name its session; "lenient": one that does not is about
         the last session that such a one made. By default strict beyond loopback.
       capacity: sessions at a time.
@@ -189,6 +189,10 @@ def create_app(
     require(max_body > 0, "max_body", max_body, "> 0 bytes")
     loopback = is_loopback(host)
     require(loopback or token, "host", host, "on loopback (127.0.0.1), or there must be a token")
+    if token:
+        fits = token.isascii() and token.isprintable() and token == token.strip()
+        shown = f"{len(token)} characters"
+        require(fits, "token", shown, "printable ASCII, without spaces around it")
     engine = make_engine(task, capacity, clock, capacity if batching == "on" else 1)
     sessions = Sessions(engine, idle_timeout, clock=clock)
     every, max_batch = [sessions], max_body
@@ -206,7 +210,8 @@ def create_app(
         redoc_url=None,
     )
     app.state.sessions = sessions
-    naming = Naming(sessions, (isolation or ("lenient" if loopback else "strict")) == "strict")
+    app.state.strict = (isolation or ("lenient" if loopback else "strict")) == "strict"
+    naming = Naming(sessions, app.state.strict)
     app.include_router(_about(engine))
     for prefix in ("", "/sessions/{session_id}"):
         app.include_router(_play(naming, max_body), prefix=prefix)
@@ -246,7 +251,10 @@ def make_engine(task: Any, capacity: int, clock: Callable[[], float], width: int
 
         task = Echo
     if isinstance(task, str):
-        about = registry.find(task).summary
+        try:
+            about = registry.find(task).summary
+        except ValidationError as error:
+            raise ValidationError(f"{error}, Echo") from None
         return LaneEngine(task, about, registry.make(task), capacity, clock, width)
     if isinstance(task, tuple):
         return LaneEngine(task[0].name, f"{task[0].name}.", task, capacity, clock, width)

@@ -9,8 +9,10 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from plumejax.base.errors import ValidationError
+from plumejax.cli import main
 from plumejax.serving import AsyncClient, Client, Echo, HostEnvironment, create_app
 from plumejax.serving.client import RequestRefusedError
+from plumejax.serving.running import listener
 
 TOKEN = "a secret"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -184,13 +186,28 @@ def test_beyond_this_machine_there_must_be_a_token():
 
 
 def test_what_cannot_be_served():
-    with pytest.raises(ValidationError, match="no task"):
+    with pytest.raises(ValidationError, match=r"no task.*, Echo$"):
         create_app("PlumeSearch-v99")
+    for token in ("sécret", "secret\n", " secret"):
+        with pytest.raises(ValidationError, match="ASCII") as seen:
+            create_app("Echo", token=token)
+        assert token.strip() not in str(seen.value)
     with pytest.raises(ValidationError, match="capacity"):
         create_app("Echo", capacity=0)
     with pytest.raises(ValidationError, match="HostEnvironment"):
         create_app(dict)
     assert issubclass(Broken, HostEnvironment)
+
+
+def test_the_command_says_what_cannot_be_served(capsys):
+    with listener("127.0.0.1", 0) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["serve", "Echo", "--port", port]) == 2
+    said = capsys.readouterr()
+    assert f"cannot listen at 127.0.0.1, port {port}: " in said.err
+    assert "compiling" not in said.out
+    assert main(["serve", "Echo", "--set", "dt=1"]) == 2
+    assert "Echo has no numbers" in capsys.readouterr().err
 
 
 def test_the_clients_say_what_was_wrong(served):
