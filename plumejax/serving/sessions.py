@@ -109,16 +109,16 @@ class Sessions:
         return len(self._there)
 
     async def create(self, *, claimed: bool = True, num_envs: int = 1) -> Session:
-        """A new session. Raises `RefusedError` if there is no place."""
+        """A new session. Raises `RefusedError` if there is no place, or it cannot be made."""
         self.expire()
         if not self._free:
             self._make_room()
         place = self._free.pop()
         try:
             await self.engine.open(place, num_envs)
-        except BaseException:
+        except BaseException as error:
             self._free.append(place)
-            raise
+            raise (broken(error) if isinstance(error, Exception) else error) from None
         session = Session(
             secrets.token_urlsafe(16), place, self.clock(), claimed, self.engine.state()
         )

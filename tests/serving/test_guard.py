@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import sys
 
 import httpx
 import pytest
@@ -28,6 +29,10 @@ class Broken(Echo):
             raise RuntimeError("the password is swordfish")
         if action.message == "nan":
             return observation.model_copy(update={"reward": float("nan")})
+        if action.message == "exit":
+            sys.exit("the password is swordfish")
+        if action.message == "stop":
+            next(iter(()))
         return observation
 
 
@@ -154,7 +159,7 @@ def test_bodies_are_json_and_not_large(served):
     assert served.get(path + "/state").json()["step_count"] == 0
 
 
-@pytest.mark.parametrize("message", ["fail", "nan"])
+@pytest.mark.parametrize("message", ["fail", "nan", "exit", "stop"])
 def test_an_error_of_the_environment_tells_nothing_and_changes_nothing(served, message, caplog):
     path = served.session()
     served.post(path + "/reset")
@@ -167,6 +172,23 @@ def test_an_error_of_the_environment_tells_nothing_and_changes_nothing(served, m
     assert any(number in record.getMessage() for record in caplog.records)
     assert served.get(path + "/state").json()["step_count"] == 1
     assert served.post(path + "/step", HELLO).json()["metadata"]["step"] == 2
+
+
+def test_an_environment_that_cannot_be_made(serve):
+    failing = []
+
+    def make():
+        if failing:
+            raise RuntimeError("the password is swordfish")
+        return Echo()
+
+    with serve(make, capacity=1) as served:
+        failing.append(True)
+        for _ in range(2):
+            answer = served.post("/sessions")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (500, "EXECUTION_ERROR")
+            with served.socket() as socket:
+                assert socket.hear()["data"]["code"] == "EXECUTION_ERROR"
 
 
 def test_the_cookie_is_not_for_scripts_nor_other_sites(serve):
