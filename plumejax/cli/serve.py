@@ -7,7 +7,7 @@ from typing import Any, Literal
 import tyro
 from rich.console import Console
 
-from plumejax.base.errors import require
+from plumejax.base.errors import ValidationError, require
 from plumejax.base.registry import make
 from plumejax.learning.runs import parse_settings
 
@@ -43,7 +43,8 @@ def serve(
         idle_timeout: seconds, after which a session that is not heard of ends.
         isolation: strict: each request must name its session; lenient: one that names none is about
             the last session begun so.
-        allow_host: names by which clients may call this machine, beside HOST.
+        allow_host: names and addresses by which clients may call this machine, beside HOST; * in
+            one stands for anything.
         page: a page to play on, at /; on this machine only, and not where a token is asked for. It
             shows all of an episode to whoever knows its session.
         set: numbers of the task, as in --set plume.sigma=8.
@@ -51,13 +52,14 @@ def serve(
     """
     import plumejax.serving  # noqa: F401  (says which extra is missing)
     from plumejax.serving.app import create_app
-    from plumejax.serving.running import run
+    from plumejax.serving.running import listener, run
 
     require(0 <= port < 2**16, "--port", port, "0 to 65535")
+    token = os.environ.get(TOKEN) or None
     app = create_app(
         _task(task, set, data),
         host=host,
-        token=os.environ.get(TOKEN) or None,
+        token=token,
         isolation=isolation,
         capacity=capacity,
         batching=batching,
@@ -66,26 +68,33 @@ def serve(
         page=page,
     )
     console = Console()
-    console.print(f"compiling {task} ...", highlight=False)
-    run(app, host, port, lambda url: _announce(console, task, url, app.state.page))
+    with listener(host, port) as at:
+        console.print(f"compiling {task} ...", highlight=False)
+        run(app, at, lambda url: _announce(console, task, url, app, token is not None))
     return 0
 
 
 def _task(task: str, settings: tuple[str, ...], data: Path | None) -> Any:
     if not (settings or data):
         return task
+    if task == "Echo":
+        raise ValidationError("Echo has no numbers to --set, and plays no --data")
     static = {} if data is None else {"data": data}
     return make(task, overrides=parse_settings(settings), **static)
 
 
-def _announce(console: Console, task: str, url: str, page: bool) -> None:
+def _announce(console: Console, task: str, url: str, app: Any, asks: bool) -> None:
+    """Say how to reach it; `asks` is whether it asks for a token."""
+    client, path = ("Client.open", "/sessions") if app.state.strict else ("Client", "/reset")
+    token, header = (", token=...", " -H 'Authorization: Bearer ...'") if asks else ("", "")
+    docs = f"{url}/docs, " if app.docs_url and not asks else ""
     lines = [
         f"{task} is served at {url} (Ctrl-C ends it)",
-        f"  from Python: plumejax.serving.Client({url!r}).reset()",
-        f"  by hand:     curl -X POST {url}/reset",
-        f"  what it is:  {url}/docs, {url}/schema",
+        f"  from Python: plumejax.serving.{client}({url!r}{token}).reset()",
+        f"  by hand:     curl -X POST {url}{path}{header}",
+        f"  what it is:  {docs}{url}/schema",
     ]
-    if page:
+    if app.state.page:
         lines.insert(1, f"  in a browser: {url}/")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)

@@ -11,13 +11,14 @@ from fastapi import APIRouter, Body, Depends, FastAPI, Request, Response, WebSoc
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import Field, create_model
+from pydantic_core import from_json
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from plumejax.base import registry
-from plumejax.base.errors import require
+from plumejax.base.errors import ValidationError, require
 from plumejax.serving import pages
 from plumejax.serving.batches import BatchEngine
+from plumejax.serving.client import VECTOR
 from plumejax.serving.engine import Engine, HostEngine
 from plumejax.serving.environment import Frozen, HostEnvironment
 from plumejax.serving.guard import Guard, is_loopback
@@ -115,17 +116,18 @@ class Naming:
         session.claimed = False
         return session
 
-    async def find_or_create(self, request: Request) -> Reply:
-        """As `find`; without a name, or with a cookie that is out of date, a session is made. An
-        unknown client never begins an episode in another one's session."""
+    async def find_or_create(self, request: Request, episode_id: str | None) -> Reply:
+        """As `find`; without a name, or with a cookie that is out of date, a session is made for
+        that episode. An unknown client never begins an episode in another one's session."""
         name = _explicit(request)
         if name is not None:
             return Reply(self.sessions.find(name), False)
         if COOKIE in request.cookies:
             with suppress(RefusedError):
                 return Reply(self.sessions.find(request.cookies[COOKIE]), False)
-        else:
-            self._require_name()
+        self._require_name()
+        # Before there is a session: one that is refused must not be the last one begun.
+        self.sessions.require_new(episode_id)
         session = await self.sessions.create(claimed=False)
         if COOKIE not in request.cookies:
             self._default = session.id
@@ -136,7 +138,8 @@ class Naming:
             raise RefusedError(
                 409,
                 "SESSION_REQUIRED",
-                f"POST /sessions makes a session; name it by path, /sessions/ID/..., or {HEADER}",
+                "POST /sessions, as Client.open does, makes a session; name it by path,"
+                f" /sessions/ID/..., or by {HEADER}",
             )
 
 
@@ -159,7 +162,7 @@ def create_app(
     Args:
       task: the id of a task, `"Echo"`, `(env, params)`, or what makes a `HostEnvironment`.
       host: that it will be bound to; beyond loopback it needs a token.
-      token: that each request must bear.
+      token: that each request must bear: what fits into a header, printable ASCII.
       isolation: "strict": each request must name its session; "lenient": one that does not is about
         the last session that such a one made. By default strict beyond loopback.
       capacity: sessions at a time.
@@ -167,7 +170,7 @@ def create_app(
         capacity small if a step is heavy; "off": it steps one place, and sessions wait for each
         other. Either way the numbers of a session do not depend on the others.
       idle_timeout: s, after which a session that is not heard of ends.
-      max_body: bytes of a request or a message.
+      max_body: bytes of a request or a message; one of many episodes may have its actions beside.
       allowed_hosts: names by which clients may call the server, beside `host` and loopback's.
       page: whether there is a page at `/`, on loopback and without a token only. It shows all of an
         episode to whoever knows its session, and compiles other tasks when they are picked.
@@ -186,11 +189,17 @@ def create_app(
     require(max_body > 0, "max_body", max_body, "> 0 bytes")
     loopback = is_loopback(host)
     require(loopback or token, "host", host, "on loopback (127.0.0.1), or there must be a token")
+    if token:
+        fits = token.isascii() and token.isprintable() and token == token.strip()
+        shown = f"{len(token)} characters"
+        require(fits, "token", shown, "printable ASCII, without spaces around it")
     engine = make_engine(task, capacity, clock, capacity if batching == "on" else 1)
     sessions = Sessions(engine, idle_timeout, clock=clock)
-    every = [sessions]
+    every, max_batch = [sessions], max_body
     if isinstance(engine, LaneEngine):
-        every.append(Sessions(BatchEngine(engine, capacity), idle_timeout, clock=clock))
+        batch_engine = BatchEngine(engine, capacity)
+        every.append(Sessions(batch_engine, idle_timeout, clock=clock))
+        max_batch += MAX_LANES * batch_engine.action_bytes
     shelf = Shelf(partial(_picked, host=host, idle_timeout=idle_timeout, clock=clock))
     app = FastAPI(
         title=f"plumejax: {engine.name}",
@@ -201,24 +210,29 @@ def create_app(
         redoc_url=None,
     )
     app.state.sessions = sessions
-    naming = Naming(sessions, (isolation or ("lenient" if loopback else "strict")) == "strict")
+    app.state.strict = (isolation or ("lenient" if loopback else "strict")) == "strict"
+    naming = Naming(sessions, app.state.strict)
     app.include_router(_about(engine))
     for prefix in ("", "/sessions/{session_id}"):
         app.include_router(_play(naming, max_body), prefix=prefix)
     app.include_router(_manage(sessions, SessionRequest | None, Body(None)), prefix="/sessions")
     for batches in every[1:]:
         vector = Naming(batches, strict=True)
-        prefix = "/v1/vector/sessions"
-        app.include_router(_manage(batches, VectorRequest, Body()), prefix=prefix)
-        app.include_router(_play(vector, max_body), prefix=prefix + "/{session_id}")
+        app.include_router(_manage(batches, VectorRequest, Body()), prefix=VECTOR)
+        app.include_router(_play(vector, max_batch), prefix=VECTOR + "/{session_id}")
     app.state.page = page and loopback and not token
     if app.state.page:
         app.include_router(pages.page(shelf, engine.name))
         app.include_router(pages.watching(sessions))
     _answer_errors(app)
-    app.add_middleware(Guard, token=token, max_body=max_body)
-    names = ["127.0.0.1", "localhost", "::1", "[::1]", host, *allowed_hosts]
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=names)
+    names = ["127.0.0.1", "localhost", "::1", host, *allowed_hosts]
+    app.state.max_message = max_batch
+    app.add_middleware(
+        Guard,
+        names=names,
+        token=token,
+        max_body=lambda path: max_batch if path.startswith(VECTOR) else max_body,
+    )
     return app
 
 
@@ -237,7 +251,10 @@ def make_engine(task: Any, capacity: int, clock: Callable[[], float], width: int
 
         task = Echo
     if isinstance(task, str):
-        about = registry.find(task).summary
+        try:
+            about = registry.find(task).summary
+        except ValidationError as error:
+            raise ValidationError(f"{error}, Echo") from None
         return LaneEngine(task, about, registry.make(task), capacity, clock, width)
     if isinstance(task, tuple):
         return LaneEngine(task[0].name, f"{task[0].name}.", task, capacity, clock, width)
@@ -306,7 +323,7 @@ def _about(engine: Engine) -> APIRouter:
     async def mcp(request: Request) -> dict[str, Any]:
         """There are no tools: an agent must not reach `reset` through one."""
         try:
-            call = await request.json()
+            call = from_json(await request.body())
         except ValueError:
             call = None
         number = call.get("id") if isinstance(call, dict) else None
@@ -347,11 +364,16 @@ def _play(naming: Naming, max_body: int) -> APIRouter:
     router = APIRouter(tags=["play"])
     answers: dict[str, Any] = {"response_model": None, "response_class": JSONResponse}
 
-    @router.post("/reset", responses={200: {"model": reply}, **_refusals(404, 409, 422)}, **answers)
+    @router.post(
+        "/reset",
+        responses={200: {"model": reply}, **_refusals(404, 409, 422, 429, 503)},
+        **answers,
+    )
     async def reset(request: Request, body: ResetRequest | None = None) -> Response:
         """Begin an episode."""
-        session, made = await naming.find_or_create(request)
-        content = await sessions.whole(sessions.reset(session, body or ResetRequest()))
+        wanted = body or ResetRequest()
+        session, made = await naming.find_or_create(request, wanted.episode_id)
+        content = await sessions.whole(sessions.reset(session, wanted))
         response = Response(content, media_type="application/json")
         if made:
             response.set_cookie(COOKIE, session.id, httponly=True, samesite="strict")
@@ -435,6 +457,11 @@ def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         return answer(_invalid(error))
+
+    @app.exception_handler(RecursionError)
+    async def deep(request: Request, error: RecursionError) -> JSONResponse:
+        # What an environment raises does not come this far: it is the body.
+        return answer(RefusedError(422, "INVALID_JSON", "the body is nested too deeply"))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:

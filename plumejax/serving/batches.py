@@ -1,6 +1,7 @@
 """serving/batches: BatchEngine, sessions of many episodes each, which a request steps together."""
 
 import asyncio
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -83,6 +84,12 @@ class BatchEngine:
         self._programs: dict[int, Programs] = {}
         self._sizes: dict[int, int] = {}
         self._episodes: dict[int, Episodes] = {}
+
+    @property
+    def action_bytes(self) -> int:
+        """Of a lane's action, written as float64 in base64, at most."""
+        numbers = jax.tree.leaves(jax.eval_shape(self._space.sample, jax.random.key(0)))
+        return 11 * sum(math.prod(each.shape) for each in numbers)
 
     async def start(self) -> None:
         pass

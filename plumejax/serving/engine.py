@@ -124,7 +124,8 @@ class HostEngine:
         return await self._run(self._transition, place, step)
 
     async def _run(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, _contained, work, *arguments)
 
     def _transition(self, place: int, change: Callable[[HostEnvironment], Any]) -> Outcome:
         env = copy.deepcopy(self._places[place])
@@ -135,6 +136,15 @@ class HostEngine:
         self._places[place] = env
         (self._ended.add if done else self._ended.discard)(place)
         return outcome
+
+
+def _contained(work: Callable[..., Any], *arguments: Any) -> Any:
+    """`work(*arguments)`. What would end more than itself is an error as others are: a future takes
+    no `StopIteration`, so who waits would wait for ever; the others would end the server."""
+    try:
+        return work(*arguments)
+    except (StopIteration, SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"{type(error).__name__} in the environment") from error
 
 
 def reply(

@@ -3,6 +3,9 @@
 import hmac
 import ipaddress
 import json
+import re
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +16,9 @@ from plumejax.serving.refusals import RefusedError
 
 OPEN = "/health"
 """What needs no token: it tells nothing, and containers are asked for it."""
+
+HOST = re.compile(r"(\[[^\]]+\]|[^:@/\[\]]+)(:\d*)?")
+"""A name or address, and a port."""
 
 
 def is_loopback(host: str) -> bool:
@@ -26,17 +32,25 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Refuses a request without the token, one from a page of another origin, and a body that is
-    too large or is not called JSON.
+    """Refuses a request to another name, one without the token, one from a page of another origin,
+    and a body that is too large or is not called JSON.
 
     Attributes:
       app: what it guards.
+      names: that it may be called by; `*` in one stands for anything.
       token: None lets everybody in.
-      max_body: bytes.
+      max_body: of a path, bytes.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None, max_body: int) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        names: Iterable[str],
+        token: str | None,
+        max_body: Callable[[str], int],
+    ) -> None:
         self.app, self.token, self.max_body = app, token, max_body
+        self.names = [name.strip("[]").lower() for name in names]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -44,15 +58,31 @@ class Guard:
             return
         headers = Headers(scope=scope)
         try:
+            self._require_known_name(headers)
             if scope["path"] != OPEN:
                 self._require_token(headers)
             _require_own_origin(headers)
             if scope["type"] == "http" and scope["method"] in ("POST", "PUT", "PATCH"):
-                receive = await self._whole_body(headers, receive)
+                body = await _whole_body(headers, receive, self.max_body(scope["path"]))
+                if body is None:
+                    # Who is gone in the middle of a request has not made it.
+                    return
+                receive = _again(body, receive)
         except RefusedError as refused:
             await (_close if scope["type"] == "websocket" else _answer)(refused, receive, send)
             return
         await self.app(scope, receive, send)
+
+    def _require_known_name(self, headers: Headers) -> None:
+        # A page of elsewhere may have pointed its own name at this machine.
+        host = HOST.fullmatch(headers.get("host", ""))
+        name = host[1].strip("[]").lower() if host else ""
+        if not any(fnmatchcase(name, known) for known in self.names):
+            raise RefusedError(
+                400,
+                "UNKNOWN_HOST",
+                f"this server does not go by the name {name!r}: serve with --allow-host NAME",
+            )
 
     def _require_token(self, headers: Headers) -> None:
         if self.token is None:
@@ -66,35 +96,48 @@ class Guard:
                 {"WWW-Authenticate": "Bearer"},
             )
 
-    async def _whole_body(self, headers: Headers, receive: Receive) -> Receive:
-        """The body, read; gives what hands it on."""
-        too_large = RefusedError(413, "BODY_TOO_LARGE", f"a body has at most {self.max_body} bytes")
-        if int(headers.get("content-length", 0)) > self.max_body:
+
+async def _whole_body(headers: Headers, receive: Receive, most: int) -> bytes | None:
+    """The body, of so many bytes at most; None if its client is gone before it ends."""
+    too_large = RefusedError(413, "BODY_TOO_LARGE", f"a body has at most {most} bytes")
+    if int(headers.get("content-length", 0)) > most:
+        raise too_large
+    body, more = b"", True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > most:
             raise too_large
-        body, more = b"", True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                break
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > self.max_body:
-                raise too_large
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if body and kind != "application/json":
-            raise RefusedError(415, "UNSUPPORTED_TYPE", "a body must be application/json")
-        whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and kind != "application/json":
+        raise RefusedError(415, "UNSUPPORTED_TYPE", "a body must be application/json")
+    return body
 
-        async def read() -> Message:
-            return whole.pop() if whole else await receive()
 
-        return read
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Hands on a body that has been read, and then what comes after it."""
+    whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def read() -> Message:
+        return whole.pop() if whole else await receive()
+
+    return read
 
 
 def _require_own_origin(headers: Headers) -> None:
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+    if origin is not None and _netloc(origin) != headers.get("host"):
         raise RefusedError(403, "FOREIGN_ORIGIN", "pages of other origins may not use this server")
+
+
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 async def _answer(refused: RefusedError, receive: Receive, send: Send) -> None:

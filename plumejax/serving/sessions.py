@@ -66,7 +66,7 @@ class Session:
       state: of its episode.
       turn: held while a request is carried out.
       waiting: requests that are carried out or wait for that.
-      answered: kind, id and answer of the last request that had an id.
+      answered: kind, id and answer of the last request of the episode that had an id.
       ended: set when it is no more.
     """
 
@@ -109,16 +109,16 @@ class Sessions:
         return len(self._there)
 
     async def create(self, *, claimed: bool = True, num_envs: int = 1) -> Session:
-        """A new session. Raises `RefusedError` if there is no place."""
+        """A new session. Raises `RefusedError` if there is no place, or it cannot be made."""
         self.expire()
         if not self._free:
             self._make_room()
         place = self._free.pop()
         try:
             await self.engine.open(place, num_envs)
-        except BaseException:
+        except BaseException as error:
             self._free.append(place)
-            raise
+            raise (broken(error) if isinstance(error, Exception) else error) from None
         session = Session(
             secrets.token_urlsafe(16), place, self.clock(), claimed, self.engine.state()
         )
@@ -147,6 +147,11 @@ class Sessions:
             if self._is_idle(session):
                 self._remove(session)
 
+    def require_new(self, episode_id: str | None) -> None:
+        """Raise `RefusedError` if there has been an episode of that id."""
+        if episode_id in self._episodes:
+            raise RefusedError(409, "EPISODE_ID_USED", "there has been an episode of that id")
+
     async def end(self, session: Session) -> None:
         """End a session, after what it is doing."""
         async with session.turn:
@@ -156,9 +161,8 @@ class Sessions:
         """Begin an episode; the body of the answer. Raises `RefusedError`."""
 
         async def begin() -> Outcome:
+            self.require_new(request.episode_id)
             state = new_state(request.episode_id)
-            if state.episode_id in self._episodes:
-                raise RefusedError(409, "EPISODE_ID_USED", "there has been an episode of that id")
             self._remember(self._episodes, str(state.episode_id))
             return await self.engine.reset(session.place, request.seed, state)
 
@@ -223,6 +227,9 @@ class Sessions:
                 session.state = outcome.state
                 if name is not None:
                     session.answered = (kind, name, outcome.body)
+                elif kind == "reset":
+                    # A client may number the steps of each episode from 1.
+                    session.answered = None
                 return outcome.body
         except RefusedError:
             raise

@@ -32,7 +32,7 @@ async def converse(
             message = await socket.receive()
             if message["type"] == "websocket.disconnect":
                 return
-            text = message.get("text") or message.get("bytes") or ""
+            text = message.get("bytes") or (message.get("text") or "").encode()
             if len(text) > most:
                 await socket.close(TOO_LARGE)
                 return
@@ -64,7 +64,7 @@ def _place(error: Any) -> str:
 
 
 async def _answered(
-    sessions: Sessions, session: Session, step: type[StepRequest], text: str | bytes
+    sessions: Sessions, session: Session, step: type[StepRequest], text: bytes
 ) -> str | None:
     """The answer to a message; None to one that says farewell."""
     try:
@@ -79,7 +79,7 @@ async def _answered(
         return error_text(refused)
 
 
-def _parsed(text: str | bytes) -> dict[str, Any]:
+def _parsed(text: bytes) -> dict[str, Any]:
     try:
         message = pydantic_core.from_json(text)
     except ValueError:

@@ -10,7 +10,7 @@ import pytest
 from websockets.sync.client import connect
 
 from plumejax.serving import create_app
-from plumejax.serving.running import server
+from plumejax.serving.running import listener, server
 
 
 class Clock:
@@ -96,8 +96,8 @@ def running(task, **options):
         urls.append(url)
         ready.set()
 
-    uvicorn = server(app, "127.0.0.1", 0, announce)
-    thread = threading.Thread(target=uvicorn.run)
+    uvicorn = server(app, announce)
+    thread = threading.Thread(target=uvicorn.run, args=([listener("127.0.0.1", 0)],))
     thread.start()
     try:
         while not ready.wait(0.1):

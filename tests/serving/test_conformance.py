@@ -98,6 +98,11 @@ def test_one_request_id_is_one_step(served, player):
     assert state()["step_count"] == 1
     assert say("step", served.action, request_id="b")[0] == 200
     assert state()["step_count"] == 2
+    before = state()["episode_id"]
+    say("reset", SEED)
+    assert say("step", served.action, request_id="b")[0] == 200  # of another episode
+    assert (state()["episode_id"] != before, state()["step_count"]) == (True, 1)
+    say("step", served.action)
     if "value" in served.action:  # a step by hand in the wrong episode
         refused = say("step", served.action, episode_id="another")
         assert (refused[0], refused[1]["error"]["code"]) == (409, "EPISODE_MISMATCH")
@@ -281,6 +286,16 @@ def test_one_after_another_at_a_server_without_cookies(served):
         assert served.post("/reset", SEED).status_code == 200
         assert served.post("/step", {"action": served.action, "timeout_s": 15}).status_code == 200
         assert served.get("/state").json()["step_count"] == 1
+
+
+def test_a_reset_that_is_refused_is_not_the_last_one_begun(served):
+    assert served.post("/reset", {**SEED, "episode_id": "once"}).status_code == 200
+    assert served.post("/step", {"action": served.action}).status_code == 200
+    there = len(served.sessions)
+    again = served.post("/reset", {"episode_id": "once"})
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "EPISODE_ID_USED")
+    assert served.get("/state").json() == {"episode_id": "once", "step_count": 1}
+    assert len(served.sessions) == there
 
 
 def test_requests_of_one_session_take_turns(served):

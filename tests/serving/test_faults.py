@@ -77,6 +77,9 @@ def test_the_command_asks_for_the_token_of_its_surroundings():
         assert httpx.post(url + "/sessions").status_code == 401
         with Client.open(url, token="secret") as client:
             assert client.reset().reward == 0.0
+        assert f"Client.open('http://0.0.0.0:{port}', token=...)" in said
+        assert f"curl -X POST http://0.0.0.0:{port}/sessions -H 'Authorization: Bearer ...'" in said
+        assert "/docs" not in said
     finally:
         stop(process)
 

@@ -12,6 +12,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from plumejax.serving import Client
+from plumejax.serving.models import packed
+
 pytestmark = pytest.mark.slow
 
 CHECKS = [response_schema_conformance, status_code_conformance, negative_data_rejection]
@@ -73,6 +76,19 @@ def test_a_session_of_many_episodes_under_random_requests(serve, local):
         assert served.post(fuzzed + "/reset", SEED).status_code == 200
         statuses = [status for name in VECTOR for status in statuses_of(served, name, fuzzed)]
         assert {200, 201, 404, 422} <= set(statuses)
+
+
+def test_the_actions_of_many_episodes_are_not_too_large(serve, local):
+    with serve(local, capacity=1, max_body=200) as served:
+        with Client.open(served.url, num_envs=64) as client:
+            client.reset(seed=3)
+            _, reward, _ = client.step([2] * 64)
+            assert reward.shape == (64,)
+            with served.socket(client.base_url.removeprefix(served.url) + "/ws") as socket:
+                answer = socket.say("step", {"value": packed([2] * 64)})
+                assert answer["type"] == "observation"
+            assert client.state().step_count == 2
+        assert served.post(served.session() + "/reset", content=" " * 201).status_code == 413
 
 
 def statuses_of(served, name, fuzzed):
