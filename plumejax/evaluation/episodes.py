@@ -11,6 +11,7 @@ import numpy as np
 
 from plumejax.base import lifecycle
 from plumejax.base.environment import Environment
+from plumejax.base.errors import ValidationError
 from plumejax.base.rollout import Policy
 from plumejax.evaluation import lanes as side_by_side
 from plumejax.evaluation.lanes import LANES
@@ -23,7 +24,8 @@ class Outcomes(NamedTuple):
     Attributes:
       found: bool[n], the source was found.
       failed: bool[n], the episode ended otherwise before its time was over.
-      steps: int32[n], length of the episode.
+      steps: int32[n], length of the episode; -1 if the task refused an action, with which an
+        episode would stand still for ever.
       reward: float32[n], its return.
       plume: int32[n], which of the plumes of a bank or recording it had; None if each has its own.
       track: the `Track` of the searcher, its leaves leading with n; None if there is none.
@@ -46,12 +48,14 @@ class Numbers(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """An episode that is being played; `key` is that of its steps."""
+    """An episode that is being played; `key` is that of its steps, `refused` whether an action was
+    refused."""
 
     state: Any
     memory: Any
     key: jax.Array
     track: Track | None
+    refused: jax.Array
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ class Episode:
         policy, key, params = numbers
         reset_key, init_key, run_key = jax.random.split(jax.random.fold_in(key, number), 3)
         _, state = self.env.reset(reset_key, params)
-        return Lane(state, policy.init(init_key), run_key, track_from(self.env, state, params))
+        track = track_from(self.env, state, params)
+        return Lane(state, policy.init(init_key), run_key, track, jnp.zeros((), bool))
 
     def step(self, numbers: Numbers, lane: Lane) -> Lane:
         policy, _, params = numbers
@@ -74,10 +79,12 @@ class Episode:
         action, memory = policy.act(act_key, lane.memory, lane.state.observation)
         _, state, _, _, _, _ = self.env.step(step_key, lane.state, action, params)
         track = follow(self.env, lane.track, lane.state, action, state, params)
-        return Lane(state, memory, lane.key, track)
+        stands = state.step_count == lane.state.step_count
+        refused = lane.refused | (stands & ~self.over(numbers, lane))
+        return Lane(state, memory, lane.key, track, refused)
 
     def over(self, numbers: Numbers, lane: Lane) -> jax.Array:
-        return ~lifecycle.is_ready(lane.state.lifecycle)
+        return ~lifecycle.is_ready(lane.state.lifecycle) | lane.refused
 
     def view(self, lane: Lane) -> Outcomes:
         state = lane.state
@@ -86,7 +93,8 @@ class Episode:
         failed, plume = over & ~found, _realisation(getattr(state, "plume", None))
         # That of several agents is the sum of theirs.
         reward = jnp.sum(state.total_reward)
-        return Outcomes(found, failed, state.step_count, reward, plume, lane.track)
+        steps = jnp.where(lane.refused, jnp.int32(-1), state.step_count)
+        return Outcomes(found, failed, steps, reward, plume, lane.track)
 
 
 @partial(jax.jit, static_argnames=("env", "episodes"))
@@ -121,12 +129,22 @@ def stream(
       first: number of the first episode; `first=n` goes on where n episodes ended.
       lanes: episodes played side by side.
       progress: is told how many more have ended, now and then.
+
+    Raises:
+      ValidationError: the task refused an action of the policy.
     """
     game, numbers = Episode(env), Numbers(policy, key, params)
     parts = side_by_side.stream(
         game, numbers, episodes, first=first, lanes=lanes, progress=progress
     )
-    return in_order(parts)
+    outcomes = in_order(parts)
+    refused = int(np.sum(outcomes.steps < 0))
+    if refused:
+        raise ValidationError(
+            f"in {refused} of {episodes} episodes {type(policy).__name__} gave an action that the"
+            f" task refuses: it must be a member of {env.action_space(params)}"
+        )
+    return outcomes
 
 
 def in_order(parts: Iterable[tuple[np.ndarray, Any]]) -> Any:

@@ -95,7 +95,9 @@ class Walker(Body):
         reach = self.turn_range * self.dt
         turned = jnp.clip(turn, -reach / 2, reach / 2)
         part = jnp.clip(jnp.asarray(speed / self.fastest, jnp.float32), 0.0, 1.0)
-        action = jnp.where(jnp.arange(2) == 0, 0.5 + turned / reach, part)
+        # What rounds to less than 0 would be refused.
+        share = jnp.clip(0.5 + turned / reach, 0.0, 1.0)
+        action = jnp.where(jnp.arange(2) == 0, share, part)
         return action, posture.replace(owed=turn - turned, speed=part * self.fastest)
 
 

@@ -3,8 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from flax import struct
 
+from plumejax.base.errors import ValidationError
 from plumejax.evaluation.episodes import play, stream, trace
 from plumejax.policies.reactive import KeepOrTurn
 
@@ -85,3 +87,21 @@ class ToAndFro(struct.PyTreeNode):
 def test_of_a_sensor_that_tells_of_no_hits_none_are_counted(local):
     env, params = local
     assert play(env, POLICY, jax.random.key(4), params, 5).track.hits is None
+
+
+class Refused(struct.PyTreeNode):
+    """Acts as no action is numbered, from the third step on."""
+
+    def init(self, key):
+        return jnp.int32(0)
+
+    def act(self, key, carry, observation):
+        return jnp.where(carry < 3, jnp.int32(0), jnp.int32(99)), carry + 1
+
+
+def test_an_episode_whose_action_is_refused_ends_and_is_told_of(local):
+    env, params = local
+    outcomes = play(env, Refused(), jax.random.key(0), params, 4)
+    assert set(np.asarray(outcomes.steps).tolist()) <= {-1, 1, 2, 3}
+    with pytest.raises(ValidationError, match=r"of 4 episodes Refused gave an action .* Discrete"):
+        stream(env, Refused(), jax.random.key(0), params, 4)

@@ -188,3 +188,13 @@ def test_a_policy_refuses_a_task_that_does_not_fit(make, sensor, motion, names):
     env, params = task(sensor, motion)
     with pytest.raises(ValidationError, match=names):
         make(env, params)
+
+
+def test_the_fastest_turn_right_is_an_action_too():
+    """Rounded, half a range to the right came to -1e-8."""
+    env, params = plumejax.make("PlumeTracking-Code-Constant-v0")
+    walker = body(env, params)
+    posture = walker.begin(jax.random.key(0))
+    turns = jnp.linspace(-180.0, 180.0, 997)
+    actions, _ = jax.vmap(lambda turn: walker.go(posture, turn, walker.fastest))(turns)
+    assert jnp.all(jax.vmap(env.action_space(params).contains)(actions))
