@@ -288,8 +288,9 @@ def _loop(
     )
     saved_at, saved = time.perf_counter(), _done(training)
     for own, each in own_runs:
-        own.mkdir(exist_ok=True)
-        write_config(own, config if own == directory else each)
+        if own != directory:
+            own.mkdir(exist_ok=True)
+            write_config(own, each)
         lines = read_metrics(own, saved)
         write_whole(own / METRICS, "".join(f"{line}\n" for line in lines))
     with _interrupts() as interrupted, Progress(*columns, console=console) as progress:

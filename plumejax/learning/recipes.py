@@ -67,7 +67,14 @@ PAID = 0.05
 """Of the published reward, whose 101 is more than a value learns well."""
 
 
-def on_tapes(env: Any, params: Any, seed: int, told: Told) -> tuple[Any, Any]:
+def on_tapes(
+    env: Any,
+    params: Any,
+    seed: int,
+    told: Told,
+    tapes: int = TAPES,
+    seconds_more: float = SECONDS_MORE,
+) -> tuple[Any, Any]:
     """Plume tracking on tapes, among easier and harder relatives of the task.
 
     Of the tapes a quarter blow in a wind that does not turn, every second of these with 40 % of the
@@ -81,7 +88,7 @@ def on_tapes(env: Any, params: Any, seed: int, told: Told) -> tuple[Any, Any]:
     low, high = _region(plume, numbers)
     floor = _floor(params)
     cassette = Cassette(
-        num_frames=(steps + round(SECONDS_MORE / dt)) // STRIDE,
+        num_frames=(steps + round(seconds_more / dt)) // STRIDE,
         every=STRIDE,
         warmup=plume.warmup // STRIDE,
         low=low,
@@ -91,21 +98,21 @@ def on_tapes(env: Any, params: Any, seed: int, told: Told) -> tuple[Any, Any]:
         smallest=floor,
         peak=1e4 * floor,
     )
-    variants = _relatives(plume, numbers, TAPES)
+    variants = _relatives(plume, numbers, tapes)
     slow = [each.replace(growth=each.growth * np.float32(0.5)) for each in variants]
     fresh = replace(plume, warmup=0)
     key = jax.random.fold_in(jax.random.key(seed), 2**31 - 2)
-    tape, tapes = make_tape(fresh, [*variants, *slow], key, cassette, margin=steps, progress=told)
+    tape, rolled = make_tape(fresh, [*variants, *slow], key, cassette, margin=steps, progress=told)
     start, reward = PlumeQuantiles(), TrackingCode()
     own = params.reward if isinstance(env.reward, TrackingCode) else reward.default_params()
     paid = ("found", "step", "off_plume", "per_metre", "lost")
     own = own.replace(**{name: np.float32(getattr(own, name) * PAID) for name in paid})
     params = params.replace(
-        plume=tapes,
+        plume=rolled,
         reward=own,
         start=start.default_params().replace(lowest=np.float32(5.0), highest=np.float32(97.0)),
     )
-    first, then = np.repeat([[1.0, 0.0]], TAPES, 0).T.ravel(), np.ones(2 * TAPES)
+    first, then = np.repeat([1.0, 0.0], tapes), np.ones(2 * tapes)
     stages = {"plume.shares": np.stack([first, then])}
     env = replace(env, plume=tape, start=start, reward=reward)
     return env, curriculum(params, [0.25, 0.5], stages)

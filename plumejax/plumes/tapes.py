@@ -63,10 +63,15 @@ class Tape:
     Attributes:
       plume: whose tapes they are.
       player: of the odour.
+      wind_grid, nearest_grid: width and height in cells.
+      num_puffs: K.
     """
 
     plume: Any
     player: RecordedPlume
+    wind_grid: tuple[int, int] = (1, 1)
+    nearest_grid: tuple[int, int] = (1, 1)
+    num_puffs: int = 1
     random_step = False
 
     @property
@@ -75,20 +80,20 @@ class Tape:
         return self.plume.unit
 
     def default_params(self) -> TapeParams:
-        """Clean air, one puff at the source."""
+        """Clean air, with all puffs at the origin."""
         count = self.player.num_movies * self.player.num_frames
         gas = self.player.default_params()
         gas = gas.replace(frames=np.zeros(gas.frames.shape, np.uint8))
         zero, one = np.zeros(2, np.float32), np.ones(2, np.float32)
         return TapeParams(
             gas=gas,
-            wind=np.zeros((count, 2, 1, 1), np.float32),
+            wind=np.zeros((count, 2, *self.wind_grid[::-1]), np.float32),
             wind_origin=zero,
             wind_spacing=one,
-            nearest=np.zeros((count, 1, 1), np.uint8),
+            nearest=np.zeros((count, *self.nearest_grid[::-1]), np.uint8),
             nearest_origin=gas.source,
             nearest_spacing=one,
-            puffs=np.broadcast_to(gas.source, (count, 1, 2)),
+            puffs=np.zeros((count, self.num_puffs, self.plume.dimensions), np.float32),
             shares=np.ones(self.player.num_movies, np.float32),
             plume=self.plume.default_params(),
         )
@@ -141,7 +146,7 @@ class Tape:
         count = self.player.num_movies * self.player.num_frames
         for name in ("wind", "nearest", "puffs"):
             given = np.shape(getattr(params, name))
-            require(given[:1] == (count,), f"plume.{name}: shape", given, f"{count} frames")
+            require(count in given[:1], f"plume.{name}: shape", given, f"{count} frames")
         shares = np.asarray(params.shares)
         good = np.all(shares >= 0) and np.all(shares.sum(-1) > 0)
         require(good, "plume.shares", params.shares, ">= 0, and one of them > 0")
@@ -164,13 +169,15 @@ def _cell(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """`(x, y, beyond)`, int32[n] twice and float32[n]: the cells nearest to float32[n, d], of a
     grid whose last axes are y and x, and how far the places lie beyond the outermost centres."""
-    origin, spacing = jnp.asarray(origin, jnp.float32), jnp.asarray(spacing, jnp.float32)
-    last = np.asarray([shape[-1] - 1, shape[-2] - 1], np.float32)
-    cell = (places[:, :2] - origin) / spacing
-    inside = jnp.clip(cell, 0, last)
-    x, y = jnp.round(inside).astype(jnp.int32).T
-    beyond = jnp.square((cell - inside) * spacing)
-    return x, y, jnp.sqrt(beyond[:, 0] + beyond[:, 1])
+    cells, beyond = [], jnp.zeros(len(places), jnp.float32)
+    for axis, size in enumerate((shape[-1], shape[-2])):
+        first, gap = (jnp.asarray(x, jnp.float32)[axis] for x in (origin, spacing))
+        cell = (places[:, axis] - first) / gap
+        inside = jnp.clip(cell, 0.0, np.float32(size - 1))
+        cells.append(jnp.round(inside).astype(jnp.int32))
+        beyond = beyond + jnp.square((cell - inside) * gap)
+    x, y = cells
+    return x, y, jnp.sqrt(beyond)
 
 
 @dataclass(frozen=True)
@@ -275,7 +282,7 @@ def make_tape(
         offset=np.float32(meta.offset),
         axis=source[1],
     )
-    tape = Tape(plume, player)
+    tape = Tape(plume, player, airs.size, near.size, cassette.num_puffs)
     return tape, TapeParams(
         gas=movie,
         wind=np.concatenate(winds),
