@@ -43,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _verbs() -> dict[str, Callable[..., int]]:
     from plumejax.cli.evaluate import evaluate
+    from plumejax.cli.export_states import export_states
     from plumejax.cli.league import league
     from plumejax.cli.list_tasks import list_tasks
     from plumejax.cli.serve import serve
@@ -52,6 +53,7 @@ def _verbs() -> dict[str, Callable[..., int]]:
         "train": train,
         "evaluate": evaluate,
         "league": league,
+        "export-states": export_states,
         "serve": serve,
         "list": list_tasks,
     }

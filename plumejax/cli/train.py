@@ -83,7 +83,6 @@ def train(
         resume: run directory of a training to go on with; all other choices are as they were.
     """
     console = Console()
-    _a_core_each(seeds if resume is None else read_config(resume).seeds)
     if resume is not None:
         given = {
             "TASK": task != _TASK,
@@ -100,7 +99,9 @@ def train(
         more = ", ".join(name for name, was in given.items() if was)
         require(not more, "--resume", f"{resume} with {more}", "alone: a run keeps its choices")
         directory, config = resume, read_config(resume)
+        _a_core_each(config.seeds)
     else:
+        _a_core_each(seeds)
         config = _new_config(task, seed, seeds, steps, num_envs, memory, data, set, hyper)
         directory = _new_directory(out, config)
         write_config(directory, config)

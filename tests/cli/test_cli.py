@@ -79,6 +79,29 @@ def test_load_agent_gives_the_policy_that_was_scored(run):
     assert int(outcomes.found.sum()) == scores["trained"]["found"]
 
 
+def test_exported_states_are_those_of_the_agent(run, tmp_path):
+    out = tmp_path / "states.nc"
+    gru = tmp_path / "gru"
+    memory = ["--memory", "lstm", "--steps", "300", "--out", str(gru)]
+    assert main(["train", *memory, *SMALL]) == 0
+    assert main(["export-states", str(gru), "--out", str(out), "--episodes", "5"]) == 0
+    import xarray
+
+    data = xarray.load_dataset(out)
+    assert dict(data.sizes) == {"episode": 5, "step": 40, "number": 1, "unit": 128, "axis": 2, "wind_axis": 2}  # fmt: skip  # noqa: E501
+    agent, env, params = plumejax.load_agent(gru)
+    outcomes = play(env, agent, evaluation_key(0), params, 5)
+    np.testing.assert_array_equal(data.steps, outcomes.steps)
+    np.testing.assert_array_equal(data.running.sum("step"), outcomes.steps)
+    # Where it has not yet seen anything the odour is what the plume is there, and it moves a cell.
+    here = data.isel(episode=0, step=0)
+    np.testing.assert_allclose(here.observation[0], here.concentration, rtol=1e-6)
+    moved = np.abs(data.position.diff("step")).sum("axis")
+    assert moved.max() == 1
+    assert not np.isnan(data.hidden.where(data.running, 0.0)).any()
+    assert np.isnan(data.hidden.where(~data.running, np.nan)).all()
+
+
 def test_list_and_help(capsys):
     assert main(["list"]) == 0
     shown = capsys.readouterr().out
@@ -113,6 +136,9 @@ BAD = {
     "superfluous data": (["train", "--data", "nowhere.npz"], "--data"),
     "place": (["train", "--out", "/dev/null/run"], "/dev/null/run"),
     "run": (["evaluate", "nowhere"], "nor a run directory"),
+    "states of nothing": (["export-states", "nowhere", "--out", "x.nc"], "PlumeSearchLocal-v0"),
+    "states in no file": (["export-states", "PlumeSearchLocal-v0", "--out", "x.txt"], "*.nc"),
+    "seeds": (["train", "--seeds", "0"], "--seeds"),
     "resume": (["train", "--resume", "nowhere"], "config.json"),
     "resume with more": (["train", "--resume", "nowhere", "--seed", "2"], "alone"),
 }
