@@ -79,7 +79,8 @@ def on_tapes(
 
     Of the tapes a quarter blow in a wind that does not turn, every second of these with 40 % of the
     puffs. In a second set puffs grow half as fast; it comes in after a quarter of the training, and
-    half of the episodes play it from the middle on. Episodes start all along the plume. The reward
+    half of the episodes play it from the middle on. Episodes start all along the
+    plume, as far as the source can be reached. The reward
     is the published code's, times `PAID`.
     """
     plume, numbers = env.plume, params.plume
@@ -110,7 +111,9 @@ def on_tapes(
     params = params.replace(
         plume=rolled,
         reward=own,
-        start=start.default_params().replace(lowest=np.float32(5.0), highest=np.float32(97.0)),
+        start=start.default_params().replace(
+            lowest=np.float32(5.0), highest=_farthest(env, params)
+        ),
     )
     first, then = np.repeat([1.0, 0.0], tapes), np.ones(2 * tapes)
     stages = {"plume.shares": np.stack([first, then])}
@@ -125,6 +128,15 @@ def _region(plume: Any, params: Any) -> tuple[tuple[float, float], tuple[float, 
     low = np.maximum(low, source - np.asarray([2.0, 7.0]))
     high = np.minimum(high, source + np.asarray([20.0, 7.0]))
     return tuple(low.tolist()), tuple(high.tolist())
+
+
+def _farthest(env: Any, params: Any) -> np.float32:
+    """Per cent of the puffs along x, from whose places the source can be reached in time."""
+    wind = np.asarray(env.plume.wind.mean(params.plume.wind))
+    speed = float(params.motion.max_speed - params.motion.drift * np.hypot(*wind))
+    reach = speed * float(params.max_steps) * float(params.dt)
+    way = float(params.plume.high[0] - params.plume.source[0])
+    return np.float32(np.clip(100 * reach / way, 10.0, 97.0))
 
 
 def _floor(params: Any) -> float:

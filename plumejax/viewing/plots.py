@@ -31,7 +31,7 @@ def trajectories(
       positions: float[T, n, 2], lengths, which on a grid are cells.
       lengths: int[n], steps of each episode.
       found: bool[n].
-      source: float[2], lengths.
+      source: float[2] or float[3], lengths; its height is not drawn.
       radius: of the goal disc, lengths.
       free: bool[H, W], cells that are not walls; by default all.
       unit: of the concentration.
@@ -68,9 +68,10 @@ def trajectories(
         count = int(np.sum(np.asarray(found) == (name == "found")))
         axes.plot([], [], color=colour, marker="o", label=f"{name} ({count})")
     angle = np.linspace(0, 2 * np.pi, 100)
-    disc = np.asarray(source)[:, None] + radius * np.stack([np.cos(angle), np.sin(angle)])
+    source = np.asarray(source)[:2]
+    disc = source[:, None] + radius * np.stack([np.cos(angle), np.sin(angle)])
     axes.plot(*disc, color="#E69F00", lw=1.5, label=f"goal, radius {radius:g} {length}")
-    axes.plot(*np.asarray(source), "*", color="#E69F00", mec="black", ms=10)
+    axes.plot(*source, "*", color="#E69F00", mec="black", ms=10)
     axes.set(xlabel=f"x ({length})", ylabel=f"y ({length})", xlim=extent[:2], ylim=extent[2:])
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
     return axes

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 
+import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from matplotlib.image import imread
 
 import plumejax
+from plumejax.base.errors import ValidationError
 from plumejax.base.registry import registered_tasks
 from plumejax.cli import main
 from plumejax.cli.scoring import evaluation_key
@@ -191,8 +193,6 @@ def test_interrupted_training_resumes_to_where_it_would_have_ended(tmp_path):
         subprocess.run([*command, "train", *arguments], env=env, check=True, capture_output=True)
     (a_step, a), (b_step, b) = _numbers(cut), _numbers(whole)
     assert a_step == b_step == updates
-    import jax
-
     for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
         np.testing.assert_array_equal(x, y)
     rows = [
@@ -203,3 +203,26 @@ def test_interrupted_training_resumes_to_where_it_would_have_ended(tmp_path):
         del row["steps_per_second"]
     assert rows[0] == rows[1]
     assert (cut / "evaluation.json").read_text() == (whole / "evaluation.json").read_text()
+
+
+def test_a_diverging_training_stops_with_its_last_good_checkpoint(tmp_path, capsys):
+    run = tmp_path / "run"
+    rates = ["--hyper", "learning_rate=1e30", "max_grad_norm=1e30", "--steps", "2000"]
+    assert main(["train", "--out", str(run), *rates, *SMALL]) == 2
+    error = capsys.readouterr().err
+    assert "seed 0 diverged in update" in error
+    assert "not finite" in error
+    assert not (run / "evaluation.json").exists()
+
+
+def test_several_seeds_leave_a_run_directory_each(tmp_path):
+    run = tmp_path / "run"
+    assert main(["train", "--seed", "3", "--seeds", "2", "--steps", "2000", "--out", str(run), *SMALL]) == 0  # fmt: skip  # noqa: E501
+    assert sorted(p.name for p in run.iterdir()) == ["checkpoints", "config.json", "seed3", "seed4"]
+    with pytest.raises(ValidationError, match="it has several: seed3, seed4"):
+        plumejax.load_agent(run)
+    configs = [json.loads((run / f"seed{n}" / "config.json").read_text()) for n in (3, 4)]
+    assert [(c["seed"], c["seeds"]) for c in configs] == [(3, 1), (4, 1)]
+    first, second = (plumejax.load_agent(run / f"seed{n}")[0].parameters for n in (3, 4))
+    assert any(np.any(a != b) for a, b in zip(*map(jax.tree.leaves, (first, second)), strict=True))
+    assert main(["evaluate", str(run / "seed4"), "--episodes", "50"]) == 0

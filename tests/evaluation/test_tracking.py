@@ -9,7 +9,7 @@ from plumejax.evaluation.tracking import VARIANTS, exam, sit
 from plumejax.policies.reactive import Random
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_starts_are_the_published_ones(variant):
     """Singh et al. 2023: x in 4, 6, 8 m, two moments a second apart, 5 places, 8 headings."""

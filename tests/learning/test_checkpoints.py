@@ -1,6 +1,8 @@
 """tests/learning/test_checkpoints: what is restored goes on exactly as what was saved."""
 
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 
@@ -122,3 +124,38 @@ def test_a_damaged_checkpoint_is_one_clear_error(saved, tmp_path):
         path.write_text("{")
     with pytest.raises(ValidationError, match="damaged"):
         restore(directory, saved[3], "a-task")
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from plumejax.cli import main
+import plumejax.cli.train as train
+
+train._SECONDS_BETWEEN_CHECKPOINTS = 0.0
+kept = train.save
+def save(directory, *rest):
+    kept(directory, *rest)
+    # From the second on no file may grow: what a full disk says, too, in the middle of a write.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256, resource.RLIM_INFINITY))
+train.save = save
+import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_a_full_disk_loses_no_earlier_checkpoint(tmp_path):
+    run = tmp_path / "run"
+    few = ["--set", "max_steps=20", "--num-envs", "8", "--steps", "5000"]
+    command = [sys.executable, "-c", FULL, "train", "--out", str(run), *few]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "error:" in done.stderr
+    checkpoints = run / "checkpoints"
+    whole = [int(each.name) for each in checkpoints.iterdir() if each.name.isdigit()]
+    assert 5 in whole
+    go_on = [sys.executable, "-m", "plumejax", "train", "--resume", str(run)]
+    done = subprocess.run(go_on, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (run / "evaluation.json").is_file()
