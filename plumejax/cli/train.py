@@ -113,8 +113,9 @@ def _a_core_each(seeds: int) -> None:
 
     A step of a training is many small loops: threads that share one wait for each other.
     """
-    others = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen=false {others}"
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_multi_thread_eigen" not in flags:
+        os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen=false {flags}"
     with suppress(RuntimeError):  # it has begun
         jax.config.update("jax_num_cpu_devices", max(1, min(seeds, os.cpu_count() or 1)))
 

@@ -60,6 +60,9 @@ TAPES = 48
 SECONDS_MORE = 31.0
 """That a tape is longer than an episode."""
 
+MOST_BYTES = 4e9
+"""That the odour of all tapes takes; a device keeps a copy."""
+
 STRIDE = 2
 """Steps from a frame of a tape to the next."""
 
@@ -79,9 +82,9 @@ def on_tapes(
 
     Of the tapes a quarter blow in a wind that does not turn, every second of these with 40 % of the
     puffs. In a second set puffs grow half as fast; it comes in after a quarter of the training, and
-    half of the episodes play it from the middle on. Episodes start all along the
-    plume, as far as the source can be reached. The reward
-    is the published code's, times `PAID`.
+    half of the episodes play it from the middle on. Episodes start all along the plume, as far as
+    the source can be reached. The reward is the published code's, times `PAID`. Of long episodes
+    there are fewer tapes, as many as `MOST_BYTES` hold.
     """
     plume, numbers = env.plume, params.plume
     steps, dt = int(params.max_steps), float(params.dt)
@@ -99,6 +102,8 @@ def on_tapes(
         smallest=floor,
         peak=1e4 * floor,
     )
+    tape_bytes = cassette.num_frames * float(np.prod(cassette.grid(cassette.cell).size))
+    tapes = max(1, min(tapes, int(MOST_BYTES / (2 * tape_bytes))))
     variants = _relatives(plume, numbers, tapes)
     slow = [each.replace(growth=each.growth * np.float32(0.5)) for each in variants]
     fresh = replace(plume, warmup=0)
