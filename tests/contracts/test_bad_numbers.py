@@ -10,7 +10,7 @@ import pytest
 
 import plumejax
 from plumejax.base import paths
-from plumejax.base.errors import ValidationError
+from plumejax.base.errors import ComponentError, ValidationError
 from plumejax.base.randomised import IntegerRange, LogUniform, Normal, Uniform
 from plumejax.plumes.bank import Bank
 from plumejax.plumes.filaments import TrackingPlume
@@ -251,7 +251,6 @@ BANK = Bank(TrackingPlume(capacity=8), 1, 2)
         ),
         (PAPER, {}, {"ending.radius": 90.0}, "none of 4096 places of PlumeQuantiles"),
         (PAPER, {}, {"arena.low": (12, 6), "arena.high": (13, 7)}, "arena lets an agent stand"),
-        (LOCAL, {"start": PlumeQuantiles()}, {}, "start: numbers of the plume"),
         (
             CODE,
             {"plume": BANK, "start": UniformBox()},
@@ -305,3 +304,8 @@ BANK = Bank(TrackingPlume(capacity=8), 1, 2)
 def test_what_does_not_fit_together_is_refused(task_id, static, overrides, allowed):
     message = refusal(make_with, task_id, overrides, static)
     assert re.search(allowed, message), message
+
+
+def test_a_start_at_puffs_is_refused_where_there_are_none():
+    with pytest.raises(ComponentError, match=r"start = PlumeQuantiles.* asks the plume for puffs"):
+        plumejax.make(LOCAL, start=PlumeQuantiles())
