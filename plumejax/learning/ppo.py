@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import struct
+from jax.sharding import Mesh
 
 from plumejax.base.agents import PerAgent, of_one
 from plumejax.base.batch import Batch
@@ -330,10 +331,11 @@ class PPO:
         return training, tuple(x.mean() for x in losses)
 
 
-def ppo(env: Any, params: Any, shapes: Shapes | None = None) -> PPO:
+def ppo(env: Any, params: Any, shapes: Shapes | None = None, mesh: Mesh | None = None) -> PPO:
     """PPO on a task, whose spaces under `params` (concrete) fix the network.
 
-    Where a task has several agents they share it, and each is a lane.
+    Where a task has several agents they share it, and each is a lane. With a `mesh` of one axis the
+    lanes are shared out among its devices, as in a `Batch`; the training is the same, to rounding.
 
     Raises:
       ValidationError: an action space that cannot be learned.
@@ -351,11 +353,11 @@ def ppo(env: Any, params: Any, shapes: Shapes | None = None) -> PPO:
             encoder.actions, encoder.discrete, shapes.hidden, shapes.units, shapes.memory
         )
     if not agents:
-        return PPO(Batch(env, shapes.num_envs), shapes, encoder, network)
+        return PPO(Batch(env, shapes.num_envs, mesh=mesh), shapes, encoder, network)
     require(
         shapes.num_envs % agents == 0, "num_envs", shapes.num_envs, f"a multiple of {agents} agents"
     )
-    lanes = PerAgent(Batch(env, shapes.num_envs // agents), agents)
+    lanes = PerAgent(Batch(env, shapes.num_envs // agents, mesh=mesh), agents)
     return PPO(lanes, shapes, encoder, network)
 
 

@@ -158,11 +158,12 @@ def test_a_rollout_is_that_of_one_device(batch, alone, own):
 
 
 @pytest.mark.skipif("PROCESS" in os.environ, reason="compiles for long; one process shows it")
-def test_training_is_that_of_one_device(task, batch, alone, own):
+def test_training_is_that_of_one_device(task, mesh, batch, alone, own):
     env, params = task
     n = batch.num_envs
     shapes = Shapes(n, num_steps=4, num_minibatches=2, num_epochs=1, hidden=(8,))
-    algorithm = ppo(env, params, shapes)
+    algorithm = ppo(env, params, shapes, mesh=mesh)
+    assert algorithm.batch == Batch(env, n, mesh=mesh)
     update = jax.jit(PPO.update, static_argnums=0)
     results = []
     for lanes in (batch, alone):
