@@ -55,7 +55,9 @@ def table(scores: dict[str, Summary], task: str, params: Any) -> Table:
     """The scores as a table; the caption states radius and time limit."""
     limit = int(params.max_steps)
     radius = _radius(params)
-    within = "" if radius is None else f"within {radius:g} cells, "
+    # An arena that is a box lies in the plume's own lengths.
+    unit = "lengths of the plume" if hasattr(getattr(params, "arena", None), "low") else "cells"
+    within = "" if radius is None else f"within {radius:g} {unit}, "
     episodes = next(iter(scores.values())).episodes
     shown = Table(
         title=f"{task}: {episodes} fresh episodes",
