@@ -176,8 +176,11 @@ def _hyperparameters(usual: Hyperparameters, given: dict[str, Any]) -> Hyperpara
             raise ValidationError(
                 f"--hyper {name}: no such number.{hint} There are: {', '.join(known)}"
             )
+        share = name in ("gamma", "gae_lambda")
         good = type(value) in (int, float) and 0 <= value < float("inf")
-        require(good, f"--hyper {name}", value, "a number >= 0")
+        good = good and (value <= 1 or not share)
+        allowed = "a number from 0 to 1" if share else "a number >= 0"
+        require(good, f"--hyper {name}", value, allowed)
     return usual.replace(**{name: float(value) for name, value in given.items()})
 
 

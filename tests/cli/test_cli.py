@@ -135,6 +135,7 @@ BAD = {
     "setting": (["train", "--set", "plume.sigma"], "PATH=NUMBER"),
     "hyper name": (["train", "--hyper", "entrpy=1"], "Did you mean 'entropy'"),
     "hyper number": (["train", "--hyper", "gamma=-1"], "--hyper gamma = -1"),
+    "hyper share": (["train", "--hyper", "gae_lambda=1.5"], "from 0 to 1"),
     "hyper form": (["train", "--hyper", "gamma"], "--hyper = 'gamma'"),
     "seed": (["train", "--seed", "-1"], "--seed"),
     "steps": (["train", "--steps", "0"], "--steps"),
