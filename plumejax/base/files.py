@@ -1,7 +1,15 @@
 """base/files: files that are never half written."""
 
 import os
+import zlib
 from pathlib import Path
+from zipfile import BadZipFile
+
+UNREADABLE = (
+    *(KeyError, ValueError, TypeError, OSError, EOFError),
+    *(BadZipFile, NotImplementedError, zlib.error),
+)
+"""What `np.load` and the reading of its arrays raise at a file that is another, or damaged."""
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -53,7 +53,8 @@ def evaluate(
 
     Args:
         target: id of a task, or what `plumejax train` wrote.
-        policy: its name (a wrong one lists them), a run directory, or a learned table (*.npz).
+        policy: its name (a wrong one lists them), a run directory, or the file of an agent or a
+            learned table (*.npz).
         policy_args: numbers of the policy, as in --policy-args gamma=0.9.
         estimator: sampled: episodes with a source each. survival: of policies that believe in the
             law of the task, hits drawn as they predict them and each step weighed with the

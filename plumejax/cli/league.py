@@ -36,8 +36,8 @@ def league(
 
     Args:
         tasks: ids.
-        policies: names, or run directories, or learned tables; arguments after a colon, as in
-            infotaxis:rate=1,wavelength=2.
+        policies: names, run directories, or files of agents or learned tables; arguments after a
+            colon, as in infotaxis:rate=1,wavelength=2.
         out: the directory.
         episodes: of each policy on each task.
         seed: of the episodes.

@@ -63,7 +63,7 @@ def table(scores: dict[str, Summary], task: str, params: Any) -> Table:
         title=f"{task}: {episodes} fresh episodes",
         caption=f"success: found {within}in at most {limit} steps; 95 % Wilson interval",
     )
-    shown.add_column("policy", no_wrap=True)
+    shown.add_column("policy")  # where it is narrow a name wraps, and no number is cut
     for name in ("success", "interval", "median\nsteps", "mean steps\nif found", "return"):
         shown.add_column(name, justify="right", no_wrap=True)
     for name, s in scores.items():

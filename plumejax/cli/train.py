@@ -99,6 +99,7 @@ def train(
         more = ", ".join(name for name, was in given.items() if was)
         require(not more, "--resume", f"{resume} with {more}", "alone: a run keeps its choices")
         directory, config = resume, read_config(resume)
+        _require_whole(directory)
         _a_core_each(config.seeds)
     else:
         _a_core_each(seeds)
@@ -106,6 +107,17 @@ def train(
         directory = _new_directory(out, config)
         write_config(directory, config)
     return _run(console, directory, config)
+
+
+def _require_whole(directory: Path) -> None:
+    """Raise `ValidationError` for one seed of several: their checkpoints are kept together, and it
+    would begin anew over what it has learned."""
+    whole = directory.resolve().parent
+    if (directory / CHECKPOINTS).is_dir() or not (whole / CONFIG).is_file():
+        return
+    own = [path.resolve() for path, _ in _own_runs(whole, read_config(whole))]
+    one_of_several = directory.resolve() in own
+    require(not one_of_several, "--resume", str(directory), f"{whole}, which has all its seeds")
 
 
 def _a_core_each(seeds: int) -> None:
@@ -164,8 +176,11 @@ def _hyperparameters(usual: Hyperparameters, given: dict[str, Any]) -> Hyperpara
             raise ValidationError(
                 f"--hyper {name}: no such number.{hint} There are: {', '.join(known)}"
             )
+        share = name in ("gamma", "gae_lambda")
         good = type(value) in (int, float) and 0 <= value < float("inf")
-        require(good, f"--hyper {name}", value, "a number >= 0")
+        good = good and (value <= 1 or not share)
+        allowed = "a number from 0 to 1" if share else "a number >= 0"
+        require(good, f"--hyper {name}", value, allowed)
     return usual.replace(**{name: float(value) for name, value in given.items()})
 
 
@@ -215,10 +230,11 @@ def _run(console: Console, directory: Path, config: RunConfig) -> int:
 
     def keep(training: Training) -> None:
         try:
-            save(checkpoints, training, config.task, described)
+            # Agents first: after a stop in between, --resume writes them again.
             for own, each in _own_runs(directory, config):
                 agent = algorithm.agent(trainings.one_of(training, each.seed - config.seed))
                 save_agent(own / AGENT, agent, asdict(each), task_described)
+            save(checkpoints, training, config.task, described)
         except OSError as error:
             raise PlumeError(
                 f"the checkpoint of update {_done(training)} could not be written ({error}); the"

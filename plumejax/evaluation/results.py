@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from plumejax.base.errors import ValidationError, require
 from plumejax.base.extras import need
+from plumejax.base.files import UNREADABLE
 from plumejax.evaluation.episodes import Outcomes
 from plumejax.evaluation.tracks import Track
 
@@ -100,7 +100,7 @@ def read_result(path: Path) -> Result:
         track = Track(**way, returns=None, before=None) if way else None  # type: ignore[arg-type]
         outcomes = Outcomes(**held, reward=paid, plume=None if own else plume, track=track)
         return Result(subject, outcomes)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
+    except UNREADABLE as error:
         raise ValidationError(f"{path} holds no result of plumejax: {error}") from error
 
 

@@ -56,6 +56,8 @@ def exam(variant: str, key: jax.Array, *, edition: str = "Code", diffusion: floa
       diffusion: by which the growth of the puffs is multiplied; published are 1 and 0.5.
     """
     require(variant in VARIANTS, "variant", variant, f"one of {', '.join(VARIANTS)}")
+    require(edition in ("Code", "Paper"), "edition", edition, "Code or Paper")
+    require(0 <= diffusion < float("inf"), "diffusion", diffusion, "finite and >= 0")
     suffix = "" if variant == "constant" else f"-{variant}"
     plume, numbers = catalogue.make(f"tracking-{edition.lower()}{suffix}")
     # The sparse preset halves the growth already; here that is a choice of its own.

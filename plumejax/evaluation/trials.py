@@ -1,5 +1,6 @@
 """evaluation/trials: one policy on one task: what is played is said by names and numbers."""
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,8 +15,8 @@ from plumejax.base.errors import require
 from plumejax.evaluation.episodes import stream
 from plumejax.evaluation.lanes import LANES
 from plumejax.evaluation.results import Result, Subject
-from plumejax.learning.runs import load_agent
-from plumejax.learning.tables import load_policy, require_fit
+from plumejax.learning.runs import agent_path, load_agent, shipped
+from plumejax.learning.tables import is_table, load_policy, require_fit
 from plumejax.plumes.bank import Bank, make_bank
 from plumejax.policies.catalogue import PERFECT, policies, prepare
 
@@ -26,7 +27,8 @@ class Trial:
 
     Attributes:
       task: its id.
-      policy: the name of a policy, a run directory, or a file of `learning.tables`.
+      policy: the name of a policy, a run directory, an agent's file or its name,
+        as for `load_agent`, or a file of `learning.tables`.
       episodes: how many.
       seed: of the episodes; trials with one seed play the same ones.
       arguments: of the policy.
@@ -102,10 +104,10 @@ def evaluation_key(seed: int) -> jax.Array:
 
 
 def require_agent(name: str) -> None:
-    """Raise `ValidationError` unless there is a policy, a run directory or a table of that name."""
-    path, known = Path(name), (PERFECT, *policies())
+    """Raise `ValidationError` unless there is a policy, a trained agent or a table of that name."""
+    path, known = Path(name), (PERFECT, *policies(), *shipped())
     there = path.is_dir() or (path.suffix == ".npz" and path.is_file()) or name in known
-    require(there, "policy", name, f"a run directory, a table (*.npz), or {', '.join(known)}")
+    require(there, "policy", name, f"a run directory, a file (*.npz), or {', '.join(known)}")
 
 
 def make_agent(trial: Trial, env: Any, params: Any) -> tuple[Any, Any, Any]:
@@ -115,17 +117,27 @@ def make_agent(trial: Trial, env: Any, params: Any) -> tuple[Any, Any, Any]:
       ValidationError: a name that is neither a policy nor a file, or one that does not fit.
     """
     require_agent(trial.policy)
-    path = Path(trial.policy)
-    if path.is_dir():
-        agent, *trained = load_agent(path)
-        good = _forms(*trained) == _forms(env, params)
-        require(good, "policy", trial.policy, f"a run that observes and acts as in {trial.task}")
-        return env, params, agent
-    if path.suffix == ".npz":
-        table = load_policy(path)
+    learned = _learned(trial.policy)
+    if learned is None:
+        return prepare(trial.policy, env, params, **trial.arguments)
+    given = dict(trial.arguments)
+    require(not given, f"arguments of {trial.policy}", given, "left out: it is learned")
+    if is_table(learned):
+        table = load_policy(learned)
         require_fit(table, env, params)
         return env, params, table
-    return prepare(trial.policy, env, params, **trial.arguments)
+    agent, *trained = load_agent(trial.policy)
+    good = _forms(*trained) == _forms(env, params)
+    require(good, "policy", trial.policy, f"one that observes and acts as in {trial.task}")
+    return env, params, agent
+
+
+def _learned(policy: str) -> Path | None:
+    """The file of a policy that is learned."""
+    path = Path(policy)
+    if path.is_dir() or policy in shipped():
+        return agent_path(policy)
+    return path if path.suffix == ".npz" and path.is_file() else None
 
 
 def _forms(env: Any, params: Any) -> Any:
@@ -169,7 +181,7 @@ def subject(trial: Trial, env: Any, params: Any) -> Subject:
         task=trial.task,
         version=registry.find(trial.task).version,
         policy=trial.label,
-        arguments=_as_json(trial.arguments),
+        arguments=_as_json({**trial.arguments, **_held(trial.policy)}),
         overrides=_as_json({**trial.overrides, **trial.static}),
         seed=trial.seed,
         episodes=trial.episodes,
@@ -177,6 +189,12 @@ def subject(trial: Trial, env: Any, params: Any) -> Subject:
         max_steps=int(params.max_steps),
         radius=float(getattr(getattr(params, "ending", None), "radius", 0.0)),
     )
+
+
+def _held(policy: str) -> dict[str, str]:
+    """What tells a learned policy from another of its name."""
+    learned = _learned(policy)
+    return {} if learned is None else {"sha256": hashlib.sha256(learned.read_bytes()).hexdigest()}
 
 
 def _as_json(numbers: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import jax
 from flax import struct
 
 from plumejax.base.agents import Shared
+from plumejax.base.errors import require
 from plumejax.learning.encoding import Encoder, Memory, Moments
 from plumejax.learning.networks import Distribution, Network, forward
 
@@ -51,7 +52,11 @@ class Deterministic(Agent):
 
 
 def deterministic(agent: Any) -> Any:
-    """An `Agent`, or one `Shared` by several, without chance."""
+    """An `Agent`, or one `Shared` by several, without chance.
+
+    Raises `ValidationError` for another policy.
+    """
     if isinstance(agent, Shared):
         return agent.replace(policy=deterministic(agent.policy))
+    require(isinstance(agent, Agent), "agent", agent, "a trained one, from load_agent")
     return Deterministic(agent.encoder, agent.network, agent.parameters, agent.moments)

@@ -4,13 +4,12 @@ import io
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import jax
 import numpy as np
 
 from plumejax.base.errors import ValidationError, require
-from plumejax.base.files import write_bytes_whole
+from plumejax.base.files import UNREADABLE, write_bytes_whole
 from plumejax.learning.agent import Agent
 
 
@@ -45,7 +44,7 @@ def read_agent(path: Path) -> Stored:
             about = json.loads(str(stored["about"]))
             arrays = {name: stored[name] for name in stored.files if name != "about"}
             return Stored(about["config"], about["params"], arrays)
-    except (KeyError, ValueError, TypeError, OSError, EOFError, BadZipFile) as error:
+    except UNREADABLE as error:
         raise ValidationError(
             f"{path} holds no trained agent ({type(error).__name__}: {error})"
         ) from error

@@ -4,13 +4,12 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import jax.numpy as jnp
 import numpy as np
 
 from plumejax.base.errors import ValidationError, require
-from plumejax.base.files import write_bytes_whole
+from plumejax.base.files import UNREADABLE, write_bytes_whole
 from plumejax.base.spaces import Box, Discrete
 from plumejax.learning.finite_state import FiniteStateController
 from plumejax.learning.q_learning import Compass, QTable, compass
@@ -41,6 +40,15 @@ def save_policy(path: str | Path, policy: Table) -> None:
     write_bytes_whole(path, buffer.getvalue())
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file is one of `save_policy`, rather than a trained agent's."""
+    try:
+        with np.load(path) as stored:
+            return "kind" in stored.files
+    except UNREADABLE:
+        return False
+
+
 def load_policy(path: str | Path) -> Table:
     """The policy that `save_policy` wrote.
 
@@ -51,7 +59,7 @@ def load_policy(path: str | Path) -> Table:
     try:
         with np.load(path) as stored:
             return _READERS[str(stored["kind"])](stored)
-    except (KeyError, ValueError, TypeError, OSError, EOFError, BadZipFile) as error:
+    except UNREADABLE as error:
         raise ValidationError(
             f"{path} is no policy that save_policy wrote ({type(error).__name__}: {error})"
         ) from error

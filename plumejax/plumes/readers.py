@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-from zipfile import BadZipFile
 
 import numpy as np
 
 from plumejax.base.errors import ValidationError, require
 from plumejax.base.extras import need
+from plumejax.base.files import UNREADABLE
 
 Format = Literal["hdf5", "matlab", "video", "numpy", "zarr", "netcdf"]
 
@@ -168,7 +168,7 @@ def _open_numpy(path: Path, variable: str, axes: str) -> Iterator[Stored]:
         if not isinstance(array, np.ndarray):
             with array as archive:
                 array = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
+    except UNREADABLE as error:
         # Their words are of pickled objects, whatever is wrong.
         raise ValidationError(f"{path.name} is not a whole NumPy file of numbers") from error
     if isinstance(array, dict):

@@ -73,6 +73,12 @@ def test_evaluate_repeats_the_evaluation_of_a_run(run, capsys):
     assert "at most 40 steps" in shown
 
 
+def test_the_table_shows_whole_numbers_where_it_is_narrow(run, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["evaluate", str(run), "--episodes", "50"]) == 0
+    assert "…" not in capsys.readouterr().out
+
+
 def test_load_agent_gives_the_policy_that_was_scored(run):
     agent, env, params = plumejax.load_agent(run)
     assert int(params.max_steps) == 40
@@ -129,6 +135,7 @@ BAD = {
     "setting": (["train", "--set", "plume.sigma"], "PATH=NUMBER"),
     "hyper name": (["train", "--hyper", "entrpy=1"], "Did you mean 'entropy'"),
     "hyper number": (["train", "--hyper", "gamma=-1"], "--hyper gamma = -1"),
+    "hyper share": (["train", "--hyper", "gae_lambda=1.5"], "from 0 to 1"),
     "hyper form": (["train", "--hyper", "gamma"], "--hyper = 'gamma'"),
     "seed": (["train", "--seed", "-1"], "--seed"),
     "steps": (["train", "--steps", "0"], "--steps"),
@@ -215,7 +222,7 @@ def test_a_diverging_training_stops_with_its_last_good_checkpoint(tmp_path, caps
     assert not (run / "evaluation.json").exists()
 
 
-def test_several_seeds_leave_a_run_directory_each(tmp_path):
+def test_several_seeds_leave_a_run_directory_each(tmp_path, capsys):
     run = tmp_path / "run"
     assert main(["train", "--seed", "3", "--seeds", "2", "--steps", "2000", "--out", str(run), *SMALL]) == 0  # fmt: skip  # noqa: E501
     assert sorted(p.name for p in run.iterdir()) == ["checkpoints", "config.json", "seed3", "seed4"]
@@ -226,3 +233,8 @@ def test_several_seeds_leave_a_run_directory_each(tmp_path):
     first, second = (plumejax.load_agent(run / f"seed{n}")[0].parameters for n in (3, 4))
     assert any(np.any(a != b) for a, b in zip(*map(jax.tree.leaves, (first, second)), strict=True))
     assert main(["evaluate", str(run / "seed4"), "--episodes", "50"]) == 0
+    capsys.readouterr()
+    learned = (run / "seed4" / "agent.npz").read_bytes()
+    assert main(["train", "--resume", str(run / "seed4")]) == 2  # it would begin anew
+    assert f"it must be {run}" in capsys.readouterr().err
+    assert (run / "seed4" / "agent.npz").read_bytes() == learned

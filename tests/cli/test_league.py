@@ -2,12 +2,16 @@
 
 import json
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from plumejax.cli import main
 from plumejax.evaluation.results import read_result
+from plumejax.learning.agent_files import read_agent, save_agent
 from plumejax.learning.q_learning import Compass, QTable
+from plumejax.learning.runs import SHIPPED, load_agent
 from plumejax.learning.tables import save_policy
 
 SMALL = ["--set", "max_steps=40", "ending.radius=25"]
@@ -83,6 +87,28 @@ def test_a_table_for_another_task_is_refused_before_anything_is_played(tmp_path,
     assert main(words) == 0
     (row,) = json.loads((out / "league.json").read_text())
     assert "observation of the task" in row["reason"]
+
+
+def test_a_trained_agent_plays_and_another_of_its_name_plays_anew(tmp_path, capsys):
+    name = "PlumeSearchLocal-v0"
+    run = tmp_path / "run"
+    run.mkdir()
+    stored = read_agent(SHIPPED / f"{name}.npz")
+    agent = load_agent(name)[0]
+    save_agent(run / "agent.npz", agent, stored.config, stored.params)
+    words = ["league", name, "--policies", str(run), name, str(run / "agent.npz")]
+    words += ["--episodes", "8", "--out", str(tmp_path / "league"), *SMALL]
+    assert main(words) == 0
+    table = json.loads((tmp_path / "league" / "league.json").read_text())
+    assert len({row["summary"]["found"] for row in table}) == 1
+    other = jax.tree.map(jnp.zeros_like, agent.parameters)
+    save_agent(run / "agent.npz", agent.replace(parameters=other), stored.config, stored.params)
+    capsys.readouterr()
+    assert main(words) == 0
+    assert "1 of 3 were played before" in " ".join(capsys.readouterr().out.split())
+    words = ["evaluate", name, "--policy", name, "--policy-args", "rate=1", *SMALL]
+    assert main(words) == 2
+    assert "it is learned" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

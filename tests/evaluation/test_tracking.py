@@ -42,3 +42,9 @@ def test_the_starts_are_the_published_ones(variant):
 def test_another_variant_is_refused():
     with pytest.raises(ValidationError, match=r"variant = 'switchmany' .* switch-many"):
         exam("switchmany", jax.random.key(0))
+
+
+@pytest.mark.parametrize("given", [{"edition": "code"}, {"diffusion": -1.0}])
+def test_another_edition_or_puffs_that_shrink_are_refused(given):
+    with pytest.raises(ValidationError, match=f"{next(iter(given))} = "):
+        exam("constant", jax.random.key(0), **given)

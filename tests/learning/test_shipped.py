@@ -10,6 +10,7 @@ from plumejax.evaluation.episodes import play
 from plumejax.evaluation.tracking import exam, sit
 from plumejax.learning.agent import deterministic
 from plumejax.learning.runs import SHIPPED, shipped
+from plumejax.policies.reactive import gradient_follower
 
 
 def test_they_are_small_and_of_tasks_that_there_are():
@@ -40,3 +41,18 @@ def test_another_name_is_met_with_those_that_there_are(tmp_path):
     broken.write_bytes(b"PK\x03\x04")
     with pytest.raises(ValidationError, match="holds no trained agent"):
         plumejax.load_agent(tmp_path)
+
+
+def test_a_damaged_file_holds_no_trained_agent(tmp_path):
+    whole = (SHIPPED / "PlumeSearchLocal-v0.npz").read_bytes()
+    half = len(whole) // 2
+    broken = tmp_path / "agent.npz"
+    broken.write_bytes(whole[:half] + bytes(200) + whole[half + 200 :])
+    with pytest.raises(ValidationError, match="holds no trained agent"):
+        plumejax.load_agent(broken)
+
+
+def test_what_is_not_trained_has_no_likeliest_action():
+    env, params = plumejax.make("PlumeSearchLocal-v0")
+    with pytest.raises(ValidationError, match="from load_agent"):
+        deterministic(gradient_follower(env, params))
