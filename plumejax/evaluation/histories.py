@@ -27,7 +27,8 @@ def _follow(
         memory, hidden = after.memory
         action = memory.action
         done = jnp.argmax(action) if agent.encoder.discrete else agent.encoder.allowed(action)
-        air = env.plume.sample(state.plume, state.agent.position[None], params.plume)
+        own = env.episode_params(state, params)
+        air = env.plume.sample(state.plume, state.agent.position[None], own.plume)
         leaves = [jnp.ravel(x).astype(jnp.float32) for x in jax.tree.leaves(state.observation)]
         units = [jnp.ravel(x) for x in jax.tree.leaves(hidden)]
         return {
@@ -39,7 +40,7 @@ def _follow(
             "heading": state.agent.heading,
             "concentration": air.concentration[0],
             "wind": air.wind[0],
-            "distance": env.info(state, params)["distance"],
+            "distance": env.info(state, own)["distance"],
             "running": ~game.over(numbers, before),
         }
 
