@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -73,9 +74,11 @@ def test_evaluate_repeats_the_evaluation_of_a_run(run, capsys):
     assert "at most 40 steps" in shown
 
 
-def test_the_table_shows_whole_numbers_where_it_is_narrow(run, monkeypatch, capsys):
+def test_the_table_shows_whole_numbers_where_it_is_narrow(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["evaluate", str(run), "--episodes", "50"]) == 0
+    own = tmp_path / "run"
+    shutil.copytree(run, own)
+    assert main(["evaluate", str(own), "--episodes", "50"]) == 0
     assert "…" not in capsys.readouterr().out
 
 
