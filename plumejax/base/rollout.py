@@ -1,13 +1,13 @@
 """base/rollout: a policy on a Batch, as one scan; reduced on the fly, or recorded."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 
 from plumejax.base.batch import Batch
+from plumejax.base.compiling import jit_by_class
 from plumejax.base.errors import require
 from plumejax.base.pool import Pool
 
@@ -146,7 +146,7 @@ def rollouts(
         yield total
 
 
-@partial(jax.jit, static_argnames=("batch", "steps"))
+@jit_by_class(static=("batch", "steps"))
 def record(
     batch: Batch | Pool, policy: Policy, key: jax.Array, params: Any, steps: int
 ) -> tuple[Any, Transition]:
@@ -165,7 +165,7 @@ def record(
     return jax.lax.scan(one, carry, None, steps)[1]
 
 
-@partial(jax.jit, static_argnames=("batch", "reduction"))
+@jit_by_class(static=("batch", "reduction"))
 def _start(
     batch: Batch | Pool, policy: Policy, key: jax.Array, params: Any, reduction: Reduction
 ) -> Carry:
@@ -175,7 +175,7 @@ def _start(
     return Carry(jnp.int32(0), state, batch.shard(memory), reduction.start())
 
 
-@partial(jax.jit, static_argnames=("batch", "steps", "reduction"), donate_argnames="carry")
+@jit_by_class(static=("batch", "steps", "reduction"), donate=("carry",))
 def _run(
     batch: Batch | Pool,
     policy: Policy,

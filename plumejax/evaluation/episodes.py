@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plumejax.base import lifecycle
+from plumejax.base.compiling import jit_by_class
 from plumejax.base.environment import Environment
 from plumejax.base.errors import ValidationError
 from plumejax.base.rollout import Policy
@@ -97,7 +97,7 @@ class Episode:
         return Outcomes(found, failed, steps, reward, plume, lane.track)
 
 
-@partial(jax.jit, static_argnames=("env", "episodes"))
+@jit_by_class(static=("env", "episodes"))
 def play(env: Environment, policy: Policy, key: jax.Array, params: Any, episodes: int) -> Outcomes:
     """`Outcomes` of `episodes` (static) fresh episodes, side by side till the last has ended; pure.
 
@@ -154,7 +154,7 @@ def in_order(parts: Iterable[tuple[np.ndarray, Any]]) -> Any:
     return jax.tree.map(lambda *x: np.concatenate(x)[order], *views)
 
 
-@partial(jax.jit, static_argnames=("env", "episodes", "steps"))
+@jit_by_class(static=("env", "episodes", "steps"))
 def trace(
     env: Environment, policy: Policy, key: jax.Array, params: Any, episodes: int, steps: int
 ) -> tuple[Outcomes, Any]:

@@ -1,12 +1,12 @@
 """evaluation/histories: what a trained network had in mind, beside what was the case."""
 
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from plumejax.base.compiling import jit_by_class
 from plumejax.base.errors import require
 from plumejax.base.extras import need
 from plumejax.evaluation import lanes as side_by_side
@@ -15,7 +15,7 @@ from plumejax.learning.agent import Agent
 from plumejax.search.environment import PlumeSearch
 
 
-@partial(jax.jit, static_argnames=("env", "episodes", "steps"))
+@jit_by_class(static=("env", "episodes", "steps"))
 def _follow(
     env: PlumeSearch, agent: Agent, key: jax.Array, params: Any, episodes: int, steps: int
 ) -> tuple[Any, dict[str, jax.Array]]:

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from plumejax.base.compiling import jit_by_class
+
 LANES = 1024
 """Games that are played side by side."""
 
@@ -95,17 +97,17 @@ def stream(
             table = _restart(game, numbers, table, which, np.isin(np.arange(lanes), begun))
 
 
-@partial(jax.jit, static_argnames="game")
+@jit_by_class(static=("game",))
 def _begin(game: Game, numbers: Any, which: jax.Array) -> Any:
     return begin(game, numbers, which)
 
 
-@partial(jax.jit, static_argnames="game")
+@jit_by_class(static=("game",))
 def _view(game: Game, table: Any) -> Any:
     return jax.vmap(game.view)(table)
 
 
-@partial(jax.jit, static_argnames="game", donate_argnames="table")
+@jit_by_class(static=("game",), donate=("table",))
 def _restart(game: Game, numbers: Any, table: Any, which: jax.Array, these: jax.Array) -> Any:
     """The lanes; those of bool[n] `these` at the start of their game `which`, uint32[n]."""
     fresh = begin(game, numbers, which)
@@ -116,7 +118,7 @@ def _restart(game: Game, numbers: Any, table: Any, which: jax.Array, these: jax.
     return jax.tree.map(chosen, fresh, table)
 
 
-@partial(jax.jit, static_argnames="game", donate_argnames="table")
+@jit_by_class(static=("game",), donate=("table",))
 def _play_on(
     game: Game, numbers: Any, table: Any, playing: jax.Array, enough: jax.Array
 ) -> tuple[Any, jax.Array]:

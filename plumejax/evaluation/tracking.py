@@ -4,7 +4,6 @@ Singh, van Breugel, Rao, Brunton 2023 (Nature Machine Intelligence 5: 58): three
 moments of the plume, five places across it, eight headings.
 """
 
-from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from plumejax.base.compiling import jit_by_class
 from plumejax.base.errors import require
 from plumejax.base.registry import make
 from plumejax.evaluation.episodes import Outcomes, play
@@ -113,7 +113,7 @@ def _across(puffs: Any, frame: int, x: float, constant: bool) -> tuple[np.ndarra
     return np.linspace(low, high, 5), True
 
 
-@partial(jax.jit, static_argnames=("env", "count"))
+@jit_by_class(static=("env", "count"))
 def _sit(env: Any, policy: Any, key: jax.Array, params: Any, count: int) -> Outcomes:
     def one(which: jax.Array) -> Outcomes:
         own = params.replace(start=params.start.replace(which=which))

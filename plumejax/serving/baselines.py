@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 import jax
 
 from plumejax.arms.environment import TwoArm
+from plumejax.base.compiling import jit_by_class
 from plumejax.base.errors import PlumeError
 from plumejax.base.randomised import Randomised
 from plumejax.policies.catalogue import ANYWHERE, describe, policies, prepare
@@ -88,12 +89,12 @@ class Baselines:
         return said
 
 
-@jax.jit
+@jit_by_class()
 def _begin(policy: Any, seed: Any) -> Any:
     return policy.init(jax.random.fold_in(_stream(seed), 0))
 
 
-@jax.jit
+@jit_by_class()
 def _act(policy: Any, carry: Any, seed: Any, step_count: Any, observation: Any) -> Any:
     key = jax.random.fold_in(_stream(seed), step_count + 1)
     return policy.act(key, carry, observation)
