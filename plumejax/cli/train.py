@@ -176,7 +176,7 @@ def _hyperparameters(usual: Hyperparameters, given: dict[str, Any]) -> Hyperpara
             raise ValidationError(
                 f"--hyper {name}: no such number.{hint} There are: {', '.join(known)}"
             )
-        share = name in ("gamma", "gae_lambda")
+        share = name in ("gamma", "gae_lambda", "anneal")
         good = type(value) in (int, float) and 0 <= value < float("inf")
         good = good and (value <= 1 or not share)
         allowed = "a number from 0 to 1" if share else "a number >= 0"

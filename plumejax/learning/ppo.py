@@ -73,7 +73,8 @@ class Hyperparameters(struct.PyTreeNode):
     """The numbers of a training, each a scalar that may be traced and so swept with `vmap`.
 
     Attributes:
-      learning_rate: of Adam, at the start; it falls linearly to 0 over `updates`.
+      learning_rate: of Adam, at the start; it falls linearly over `updates`.
+      anneal: the share of the learning rate that is gone at the end, in [0, 1].
       updates: number of updates of the whole training.
       gamma: discount a step.
       gae_lambda: of generalised advantage estimation (Schulman et al. 2016).
@@ -84,6 +85,7 @@ class Hyperparameters(struct.PyTreeNode):
     """
 
     learning_rate: Any = 3e-3
+    anneal: Any = 1.0
     updates: Any = 100.0
     gamma: Any = 0.99
     gae_lambda: Any = 0.95
@@ -180,9 +182,11 @@ class PPO:
     def update(
         self, training: Training, params: Any, hyper: Hyperparameters
     ) -> tuple[Training, Metrics]:
-        """One update: `num_steps` steps of every lane, then the epochs over them."""
-        hyper = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), hyper)
-        params = params_at(params, training.update.astype(jnp.float32) / hyper.updates)
+        """One update: `num_steps` steps of every lane, then the epochs over them. Both `params` and
+        `hyper` may be a `Curriculum`."""
+        share = training.update.astype(jnp.float32) / params_at(hyper, jnp.float32(0)).updates
+        params = params_at(params, share)
+        hyper = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), params_at(hyper, share))
         hidden = training.hidden
         training, last_value, data, totals, moments = self._collect(training, params, hyper)
         advantage = _advantages(data, last_value, hyper)
@@ -289,8 +293,8 @@ class PPO:
         """The epochs; minibatches are whole sequences of some lanes."""
         shapes = self.shapes
         target = advantage + data.value
-        done_share = training.update.astype(jnp.float32) / hyper.updates
-        rate = hyper.learning_rate * jnp.maximum(1.0 - done_share, jnp.zeros_like(done_share))
+        share = jnp.minimum(training.update.astype(jnp.float32) / hyper.updates, 1.0)
+        rate = hyper.learning_rate * (1.0 - hyper.anneal * share)
 
         def loss(parameters: Any, hidden: Any, part: Any) -> tuple[jax.Array, tuple]:
             data, advantage, target = part
@@ -370,7 +374,8 @@ def train(
       algorithm: from `ppo`.
       key: typed key, consumed.
       params: of the task.
-      hyper: the numbers; `hyper.updates` sets where the learning rate ends.
+      hyper: the numbers, or a `Curriculum` of them; `hyper.updates` sets where the learning rate
+        ends.
       updates: how many updates to run, static.
 
     Returns:

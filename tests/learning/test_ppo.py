@@ -6,6 +6,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import plumejax
@@ -13,6 +14,7 @@ from plumejax.base.errors import ValidationError
 from plumejax.base.spaces import Box
 from plumejax.evaluation.episodes import play
 from plumejax.learning import ppo as module
+from plumejax.learning.curricula import curriculum
 from plumejax.learning.networks import forward
 from plumejax.learning.ppo import Hyperparameters, Shapes, ppo, train
 from plumejax.plumes.interface import Air
@@ -51,6 +53,29 @@ def test_a_training_is_a_pure_function_that_vmaps_over_seeds_and_rates(local):
         for a, b, c in zip(*map(jax.tree.leaves, (one, again, both.parameters)), strict=True):
             np.testing.assert_array_equal(a, b)
             np.testing.assert_allclose(a, c[i], atol=2e-5)
+
+
+@pytest.mark.slow
+def test_a_training_vmaps_over_optax_schedules(local):
+    env, params = with_progress_reward(*local)
+    algorithm = ppo(env, params, TINY)
+    at = np.linspace(0, 1, 5)
+
+    def follows(schedule):
+        rates = [schedule(share * HYPER.updates) for share in at]
+        return curriculum(HYPER.replace(anneal=0.0), at, {"learning_rate": rates})
+
+    constant = optax.constant_schedule(1e-3)
+    falling = optax.linear_schedule(1e-3, 0.0, int(HYPER.updates))
+    schedules = jax.tree.map(lambda *x: np.stack(x), follows(constant), follows(falling))
+    run = partial(train, algorithm, jax.random.key(3), params, updates=4)
+    both, _ = jax.jit(jax.vmap(lambda hyper: run(hyper=hyper)))(schedules)
+    # What falls linearly is what a training does of itself, and a constant rate is not.
+    usual, _ = jax.jit(run)(hyper=HYPER.replace(learning_rate=1e-3))
+    leaves = map(jax.tree.leaves, (usual.parameters, both.parameters))
+    pairs = list(zip(*leaves, strict=True))
+    assert all(np.allclose(a, b[1], atol=2e-5) for a, b in pairs)
+    assert not all(np.allclose(a, b[0], atol=2e-4) for a, b in pairs)
 
 
 def test_each_memory_is_told_as_many_steps_as_it_needs(local):
