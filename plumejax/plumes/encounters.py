@@ -108,6 +108,24 @@ def likelihoods(
     return known.reshape(categories, *plume.grid_size)
 
 
+def spans(grid_size: tuple[int, ...]) -> tuple[int, ...]:
+    """How many displacements between cells there are along each coordinate."""
+    return tuple(2 * n - 1 for n in grid_size)
+
+
+def displacement_likelihoods(
+    plume: "EncounterPlume", params: "EncounterParams", categories: int
+) -> jax.Array:
+    """float[H, *spans]: of each count by the source's cell minus that of the place, plus
+    `grid_size - 1`; the window of it that is the grid is `likelihoods`. It is of the numbers alone,
+    so lanes that share them share it. Of the dtype of the law."""
+    # As seen from the middle of a grid that has all displacements as its cells.
+    wide = EncounterPlume(plume.law, spans(plume.grid_size))
+    dtype = jnp.result_type(*jax.tree.leaves(params.law))
+    middle = jnp.asarray(plume.grid_size, dtype) - 1
+    return likelihoods(wide, params, middle, categories)
+
+
 def posterior(prior: jax.Array, likelihood: jax.Array) -> jax.Array:
     """float[*grid]: Bayes' rule; both float[*grid], not 0 everywhere."""
     joint = prior * likelihood

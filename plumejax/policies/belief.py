@@ -18,7 +18,7 @@ import numpy as np
 from flax import struct
 
 from plumejax.base.errors import require
-from plumejax.plumes.encounters import EncounterPlume, likelihoods
+from plumejax.plumes.encounters import EncounterPlume, displacement_likelihoods, spans
 from plumejax.search.arena import OpenGrid
 from plumejax.search.beliefs import Hits
 from plumejax.search.composed import Stack
@@ -139,11 +139,6 @@ class Model(struct.PyTreeNode):
         return np.asarray(self.grid_size, np.int32) - np.int32(1)
 
 
-def spans(grid_size: tuple[int, ...]) -> tuple[int, ...]:
-    """How many displacements there are along each coordinate."""
-    return tuple(2 * n - 1 for n in grid_size)
-
-
 def moves(dimensions: int) -> np.ndarray:
     """int32[2d, d]: each move, in the order of `AxisMoves`."""
     return np.stack([s * np.eye(dimensions, dtype=np.int32) for s in (-1, 1)], axis=1).reshape(
@@ -159,12 +154,9 @@ def moves_away(grid_size: tuple[int, ...]) -> np.ndarray:
 
 def hit_table(plume: EncounterPlume, numbers: Any, categories: int) -> np.ndarray:
     """float64[H, *spans]: `Model.likelihood` of a plume with `numbers`."""
-    # As seen from the middle of a grid that has all displacements as its cells.
-    wide = EncounterPlume(plume.law, spans(plume.grid_size))
     with _x64(True):
         law = jax.tree.map(np.float64, numbers.law)
-        middle = jnp.asarray(plume.grid_size, jnp.float64) - 1
-        return np.asarray(likelihoods(wide, numbers.replace(law=law), middle, categories))
+        return np.asarray(displacement_likelihoods(plume, numbers.replace(law=law), categories))
 
 
 def after_moves(table: np.ndarray) -> np.ndarray:

@@ -13,8 +13,8 @@ from plumejax.base.spaces import Box
 from plumejax.plumes.encounters import (
     EncounterParams,
     EncounterPlume,
+    displacement_likelihoods,
     entropy,
-    likelihoods,
     posterior,
     uniform_prior,
 )
@@ -130,16 +130,9 @@ class Belief(Hits):
     def observe(
         self, key: jax.Array, state: BeliefState, scene: Scene, params: Params
     ) -> tuple[jax.Array, BeliefState]:
-        hits = self._count(key, scene.air.concentration[0], scene.first)
-        belief = self._updated(state.belief, hits, scene.agent.position, params)
-        source = scene.sources[0]
-        # 1 where the uniform prior of who stands on the source is 0: in its cell.
-        there = (uniform_prior(self.grid_size, source) == 0).astype(belief.dtype)
-        belief = jnp.where(scene.found, there, belief)
-        # Rounding must not lift it out of the space.
-        bits = jnp.clip(entropy(belief), 0.0, self._most_bits())
-        seen = {"hits": hits.astype(jnp.float32), "entropy": bits}
-        return jnp.stack([seen[name] for name in self.observes]), BeliefState(belief, bits)
+        hits, after = self._learned(key, state, scene, params)
+        seen = {"hits": hits.astype(jnp.float32), "entropy": after.entropy}
+        return jnp.stack([seen[name] for name in self.observes]), after
 
     def space(self, params: Params) -> Box:
         most = {"hits": np.float32(self.categories - 1), "entropy": self._most_bits()}
@@ -151,6 +144,19 @@ class Belief(Hits):
             return None
         return observation[self.observes.index("hits")] > 0
 
+    def _learned(
+        self, key: jax.Array, state: BeliefState, scene: Scene, params: Params
+    ) -> tuple[jax.Array, BeliefState]:
+        """`(count int32[], belief after it)`."""
+        hits = self._count(key, scene.air.concentration[0], scene.first)
+        belief = self._updated(state.belief, hits, scene.agent.position, params)
+        source = scene.sources[0]
+        # 1 where the uniform prior of who stands on the source is 0: in its cell.
+        there = (uniform_prior(self.grid_size, source) == 0).astype(belief.dtype)
+        belief = jnp.where(scene.found, there, belief)
+        # Rounding must not lift it out of the space.
+        return hits, BeliefState(belief, jnp.clip(entropy(belief), 0.0, self._most_bits()))
+
     def _most_bits(self) -> np.float32:
         return np.float32(np.log2(np.prod(self.grid_size)))
 
@@ -158,14 +164,68 @@ class Belief(Hits):
         self, prior: jax.Array, hits: jax.Array, place: jax.Array, params: Params
     ) -> jax.Array:
         """float32[*grid]: the belief after `hits` at `place`."""
-        each = likelihoods(self.plume, params.plume, place, self.categories)
-        # Sums of comparisons: a table is looked up one lane at a time.
-        happened = jnp.arange(self.categories, dtype=jnp.int32) == hits
-        happened = happened.reshape(-1, *(1,) * len(self.grid_size))
-        likelihood = jnp.sum(jnp.where(happened, each, 0.0), axis=0)
+        table = displacement_likelihoods(self.plume, params.plume, self.categories)
+        cell = jnp.round(place).astype(jnp.int32)
+        corner = np.asarray(self.grid_size, np.int32) - np.int32(1) - cell
+        first = (hits, *corner)
+        likelihood = jax.lax.dynamic_slice(table, first, (1, *self.grid_size))[0]
         # Where the count is impossible by all that is believed, Bayes' rule says 0 / 0.
         possible = jnp.any(prior * likelihood > 0)
         return posterior(prior, jnp.where(possible, likelihood, 1.0))
+
+
+RINGS = (1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 94)
+"""Displacements at which the rings of a `BeliefAround` begin: each cell near the agent by itself,
+farther away about half as many more in each."""
+
+
+@dataclass(frozen=True)
+class BeliefAround(Belief):
+    """The belief of a `Belief` as the agent sees it from where it stands, float32[prod(2 R + 1)]:
+    how probable it is that the source is in each patch of cells, the agent's own in the middle.
+
+    Along each coordinate the cells are told apart by their displacement from the agent: 0 by
+    itself, and on both sides the R rings of `rings`; patches are their product, in the order of
+    `belief`. What is off the grid holds nothing, so the walls can be seen. Counts are not shown:
+    they are in the belief.
+
+    Attributes: those of `Belief`, `observes` aside, and
+      rings: int[R], the displacement at which each ring begins, from 1, rising; a ring ends where
+        the next begins, the last at the edge of the grid. `range(1, n)` shows every cell.
+    """
+
+    rings: tuple[int, ...] = RINGS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        good = self.rings and self.rings[0] == 1 and bool(np.all(np.diff(self.rings) > 0))
+        require(good, "rings", self.rings, "displacements from 1, rising")
+
+    def observe(
+        self, key: jax.Array, state: BeliefState, scene: Scene, params: Params
+    ) -> tuple[jax.Array, BeliefState]:
+        _, after = self._learned(key, state, scene, params)
+        seen = after.belief
+        for axis, place in enumerate(scene.agent.position):
+            cells = jnp.arange(self.grid_size[axis], dtype=jnp.float32) - place
+            first, last = (jnp.asarray(x, jnp.float32)[:, None] for x in self._bounds())
+            patch = ((cells >= first) & (cells < last)).astype(jnp.float32)
+            seen = jnp.moveaxis(jnp.tensordot(patch, seen, (1, axis)), 0, axis)
+        # Rounding must not lift it out of the space.
+        return jnp.clip(seen.reshape(-1), 0.0, 1.0), after
+
+    def space(self, params: Params) -> Box:
+        return Box(0.0, 1.0, ((2 * len(self.rings) + 1) ** len(self.grid_size),))
+
+    def hit(self, observation: jax.Array, params: Params) -> jax.Array | None:
+        return None
+
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Displacements at which the patches along a coordinate begin and end, int[2 R + 1]."""
+        ahead = np.asarray([*self.rings, max(self.grid_size)])
+        behind = 1 - ahead[::-1]
+        edges = np.concatenate([behind, ahead])
+        return edges[:-1], edges[1:]
 
 
 def require_one_source(plume: EncounterPlume, categories: int) -> None:
