@@ -15,6 +15,7 @@ from plumejax.plumes.filaments import FarrellWind, FilamentPlume, TrackingPlume
 from plumejax.plumes.tapes import Cassette, make_tape
 from plumejax.plumes.wind import SwitchMany
 from plumejax.search import rewards
+from plumejax.search.beliefs import BeliefAround
 from plumejax.search.endings import LeftPlume
 from plumejax.search.start_in_plume import PlumeQuantiles
 from plumejax.search.tracking import TrackingCode
@@ -43,6 +44,8 @@ def recipe(env: Any) -> Recipe:
     """That of a task."""
     if isinstance(env, TwoArm):
         return ARMS
+    if isinstance(env.sensor, BeliefAround):
+        return BELIEF
     puffs = isinstance(env.plume, TrackingPlume | FilamentPlume)
     return TRACKING if puffs and isinstance(env.ending, LeftPlume) else SEARCH
 
@@ -52,6 +55,30 @@ SEARCH = Recipe(lambda env, params, seed, told: rewards.with_progress_reward(env
 
 ARMS = Recipe(lambda env, params, seed, told: arms.with_progress_reward(env, params))
 """Two arms: paid for progress."""
+
+
+def on_time(env: Any, params: Any, seed: int, told: Told) -> tuple[Any, Any]:
+    """A search for which each step that has not found costs the same, cut off after four walks
+    along all sides of the grid."""
+    reward = rewards.StepPenalty()
+    numbers = reward.default_params().replace(goal=np.float32(0.0), penalty=np.float32(0.05))
+    limit = np.minimum(params.max_steps, 4 * sum(env.sensor.grid_size)).astype(np.int32)
+    return replace(env, reward=reward), params.replace(reward=numbers, max_steps=limit)
+
+
+BELIEF = Recipe(
+    on_time,
+    Shapes(
+        num_envs=512,
+        num_steps=32,
+        memory="none",
+        hidden=(128, 128),
+        floor=1e-4,
+    ),
+    Hyperparameters(learning_rate=1e-3, gamma=0.998, entropy=0.005),
+    6_000_000,
+)
+"""The belief is all there is to know: no memory, and time is what counts."""
 
 
 TAPES = 48

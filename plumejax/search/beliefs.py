@@ -181,17 +181,17 @@ farther away about half as many more in each."""
 
 @dataclass(frozen=True)
 class BeliefAround(Belief):
-    """The belief of a `Belief` as the agent sees it from where it stands, float32[prod(2 R + 1)]:
-    how probable it is that the source is in each patch of cells, the agent's own in the middle.
+    """The belief of a `Belief` as the agent sees it from where it stands: how probable it is that
+    the source is in each patch of cells, the agent's own in the middle; float32[patches].
 
-    Along each coordinate the cells are told apart by their displacement from the agent: 0 by
-    itself, and on both sides the R rings of `rings`; patches are their product, in the order of
-    `belief`. What is off the grid holds nothing, so the walls can be seen. Counts are not shown:
-    they are in the belief.
+    Along each coordinate cells are told apart by their displacement from the agent: 0 by itself,
+    and on both sides in rings; patches are their product, in the order of `belief`. What is off the
+    grid holds nothing, so the walls can be seen. Counts are not shown: they are in the belief.
 
     Attributes: those of `Belief`, `observes` aside, and
-      rings: int[R], the displacement at which each ring begins, from 1, rising; a ring ends where
-        the next begins, the last at the edge of the grid. `range(1, n)` shows every cell.
+      rings: the displacement at which each ring begins, from 1, rising; a ring ends where the next
+        begins, the last at the edge of the grid, beyond which rings are left out. With
+        `tuple(range(1, n))` every cell is a patch.
     """
 
     rings: tuple[int, ...] = RINGS
@@ -206,26 +206,27 @@ class BeliefAround(Belief):
     ) -> tuple[jax.Array, BeliefState]:
         _, after = self._learned(key, state, scene, params)
         seen = after.belief
-        for axis, place in enumerate(scene.agent.position):
-            cells = jnp.arange(self.grid_size[axis], dtype=jnp.float32) - place
-            first, last = (jnp.asarray(x, jnp.float32)[:, None] for x in self._bounds())
-            patch = ((cells >= first) & (cells < last)).astype(jnp.float32)
+        for axis, cells in enumerate(self.grid_size):
+            away = jnp.arange(cells, dtype=jnp.float32)[None] - scene.agent.position[axis]
+            first, last = self._patches(axis)[:, :, None]
+            patch = ((away >= first) & (away < last)).astype(jnp.float32)
             seen = jnp.moveaxis(jnp.tensordot(patch, seen, (1, axis)), 0, axis)
         # Rounding must not lift it out of the space.
         return jnp.clip(seen.reshape(-1), 0.0, 1.0), after
 
     def space(self, params: Params) -> Box:
-        return Box(0.0, 1.0, ((2 * len(self.rings) + 1) ** len(self.grid_size),))
+        sizes = [self._patches(axis).shape[1] for axis in range(len(self.grid_size))]
+        return Box(0.0, 1.0, (int(np.prod(sizes)),))
 
     def hit(self, observation: jax.Array, params: Params) -> jax.Array | None:
         return None
 
-    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Displacements at which the patches along a coordinate begin and end, int[2 R + 1]."""
-        ahead = np.asarray([*self.rings, max(self.grid_size)])
-        behind = 1 - ahead[::-1]
-        edges = np.concatenate([behind, ahead])
-        return edges[:-1], edges[1:]
+    def _patches(self, axis: int) -> np.ndarray:
+        """float32[2, 2 R + 1]: displacements at which patches begin, and before which they end."""
+        ahead = [ring for ring in self.rings if ring < self.grid_size[axis]]
+        edges = np.asarray([*ahead, self.grid_size[axis]], np.float32)
+        edges = np.concatenate([1 - edges[::-1], edges])
+        return np.stack([edges[:-1], edges[1:]])
 
 
 def require_one_source(plume: EncounterPlume, categories: int) -> None:

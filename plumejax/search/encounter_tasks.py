@@ -22,7 +22,7 @@ from plumejax.plumes.encounters import (
     num_hits,
 )
 from plumejax.search.arena import OpenGrid
-from plumejax.search.beliefs import Hits
+from plumejax.search.beliefs import BeliefAround, Hits
 from plumejax.search.composed import Stack
 from plumejax.search.environment import PlumeSearch
 from plumejax.search.first_hit import FirstHit
@@ -96,6 +96,19 @@ def windy_search(case: str, **static: Any) -> tuple[PlumeSearch, Params]:
     return encounter_search(plume, numbers, np.ones(1), np.asarray([65, 20]), 10_000, **static)
 
 
+def by_belief(factory: Any) -> Any:
+    """The factory of the same searches, whose observation is `BeliefAround`: the belief of a
+    Bayesian who knows the plume, as seen from where it stands, float32[patches]."""
+
+    def made(**static: Any) -> tuple[PlumeSearch, Params]:
+        if static.get("sensor") is not None:
+            return factory(**static)
+        (_, hits), _ = factory(**static)[0].sensor.parts
+        return factory(**static, sensor=BeliefAround(hits.plume, hits.categories))
+
+    return made
+
+
 def _isotropic(*case: Any) -> Any:
     return lambda **static: isotropic_search(*case, **static)
 
@@ -152,3 +165,14 @@ for _id, _factory, _summary, _source, _difficulty in (
     ),
 ):
     register(Task(_id, _factory, _summary, source=_source, difficulty=_difficulty))
+    if _source == _CASES:
+        _name, _, _version = _id.rpartition("-")
+        register(
+            Task(
+                f"{_name}-Belief-{_version}",
+                by_belief(_factory),
+                f"{_summary}; the belief is observed",
+                source=_source,
+                difficulty=_difficulty,
+            )
+        )

@@ -10,8 +10,9 @@ import pytest
 from plumejax.base.errors import ValidationError
 from plumejax.plumes.encounters import CASES, EncounterPlume, entropy, hit_probabilities
 from plumejax.plumes.sources import Drift
+from plumejax.policies.belief import Model
 from plumejax.search.arena import OpenGrid
-from plumejax.search.beliefs import Belief
+from plumejax.search.beliefs import Belief, BeliefAround
 from plumejax.search.endings import GoalDisc
 from plumejax.search.environment import PlumeSearch
 from plumejax.search.motion import Moves
@@ -131,6 +132,39 @@ def test_other_laws_and_shapes_of_grids(task, case, categories):
         np.testing.assert_allclose(belief.sum(), 1, rtol=1e-5)
         assert entropy(belief) < start.entropy
     assert belief[20, 20] > 5 * belief[60, 20]  # a hit came from upwind
+
+
+def test_the_belief_around_the_agent_sums_patches_by_their_displacement(task):
+    env, params = task
+    edges = [1, 2, 4, 9, 19]
+    env = replace(env, sensor=BeliefAround(PLUME, 3, rings=(1, 2, 4, 9, 30)))
+    observation, state = env.reset(jax.random.key(1), params)
+    for number, action in enumerate((0, 1, 1, 2)):
+        assert env.observation_space(params).contains(observation)
+        place, belief = np.asarray(state.agent.position, int), np.asarray(state.sensor.belief)
+        rings = [np.searchsorted(edges, abs(np.arange(19) - x), side="right") for x in place]
+        along = [ring * np.sign(np.arange(19) - x) for ring, x in zip(rings, place, strict=True)]
+        expected = np.zeros((9, 9))
+        np.add.at(expected, (along[0][:, None] + 4, along[1][None] + 4), belief)
+        np.testing.assert_allclose(observation.reshape(9, 9), expected, rtol=1e-5)
+        key = jax.random.key(20 + number)
+        observation, state, *_ = env.step(key, state, action, params)
+
+
+def test_every_cell_is_a_patch_where_each_ring_is_one_wide(task):
+    env, params = task
+    env = replace(env, sensor=BeliefAround(PLUME, 3, rings=tuple(range(1, 19))))
+    observation, state = env.reset(jax.random.key(1), params)
+    centred = Model((19, 19), np.zeros((3, 37, 37), np.float32)).centred(
+        state.sensor.belief, state.agent.position.astype(jnp.int32)
+    )
+    np.testing.assert_array_equal(observation.reshape(37, 37), centred)
+
+
+@pytest.mark.parametrize("rings", [(), (2, 3), (1, 3, 2)])
+def test_rings_that_are_none_are_refused(rings):
+    with pytest.raises(ValidationError, match="rings = .* displacements from 1, rising"):
+        BeliefAround(PLUME, 3, rings=rings)
 
 
 def test_what_a_belief_cannot_be_of_is_refused(task, local):
