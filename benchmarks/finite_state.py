@@ -276,13 +276,13 @@ def _costs(axes: Axes, name: str, rows: dict[int, dict[str, Any]]) -> None:
     axes.plot(counts, PUBLISHED, "s:", color="0.5", label="published, another map")
     env, params = plumejax.make(name)
     search = fs.problem(env, params)
-    axes.axhline(_straight(search, params), color="0.7", lw=1, label="straight to the source")
+    axes.axhline(straight(search, params), color="0.7", lw=1, label="straight to the source")
     axes.set(xlabel="memory states", ylabel="1 - E[gamma^T]", title=name, yscale="log")
     axes.set_xticks(counts)
     axes.legend(fontsize=7)
 
 
-def _straight(search: fs.Problem, params: Any) -> float:
+def straight(search: fs.Problem, params: Any) -> float:
     """What a search costs that walks straight to where the source is found."""
     y, x = np.nonzero(search.start)
     source = np.asarray(params.plume.source)

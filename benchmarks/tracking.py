@@ -7,13 +7,7 @@ benchmarks/results/tracking.json, and from it benchmarks/tracking.md and a pictu
 """
 
 import json
-import os
-import subprocess
-import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 import jax
@@ -26,6 +20,7 @@ from rich.progress import track
 
 import plumejax
 from benchmarks import report
+from benchmarks.trainings import cost, train
 from plumejax.base.files import write_whole
 from plumejax.evaluation.tracking import VARIANTS, exam, sit
 from plumejax.learning.agent import deterministic
@@ -63,8 +58,7 @@ def main(
       out: JSON to write; the picture goes beside it.
       page: Markdown to write.
     """
-    runs.mkdir(parents=True, exist_ok=True)
-    _train([runs / f"seed{k}" for k in range(seeds)])
+    train({runs / f"seed{k}": (TASK, "--seed", str(k)) for k in range(seeds)})
     rows = json.loads(out.read_text())["rows"] if out.is_file() else []
     done = {(row["seed"], row["variant"], row["diffusion"]) for row in rows}
     for seed in range(seeds):
@@ -73,7 +67,7 @@ def main(
         for variant, diffusion in track(missing, f"seed {seed}", transient=True):
             found = _examine(agent, variant, diffusion, winds)
             about = {"seed": seed, "variant": variant, "diffusion": diffusion}
-            rows.append({**about, "success": found, "training": _cost(runs / f"seed{seed}")})
+            rows.append({**about, "success": found, "training": cost(runs / f"seed{seed}")})
             settings = {"task": TASK, "starts": 240, "winds": winds}
             whole = {"settings": settings, "machine": report.machine(), "rows": rows}
             write_whole(out, json.dumps(whole, indent=1) + "\n")
@@ -81,39 +75,6 @@ def main(
     write_whole(page, text)
     _draw(out.with_suffix(".png"), rows)
     Console().print(Markdown(text))
-
-
-def _train(directories: list[Path]) -> None:
-    """Train each that has no agent yet, one a core, and note what it took."""
-    cores: Queue[int] = Queue()
-    for core in sorted(os.sched_getaffinity(0)):
-        cores.put(core)
-    workers = cores.qsize()
-
-    def one(directory: Path) -> None:
-        core, seed = cores.get(), directory.name.removeprefix("seed")
-        began = time.perf_counter()
-        command = [sys.executable, "-m", "plumejax", "train", TASK, "--seed", seed, "--out"]
-        subprocess.run(
-            [*command, str(directory)],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-        )
-        write_whole(directory / "seconds.json", json.dumps(time.perf_counter() - began))
-        cores.put(core)
-
-    missing = [each for each in directories if not (each / "evaluation.json").is_file()]
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(one, missing))
-
-
-def _cost(directory: Path) -> dict[str, Any]:
-    """Steps, and seconds from start to exit on one core."""
-    last = json.loads((directory / "metrics.jsonl").read_text().splitlines()[-1])
-    seconds = directory / "seconds.json"
-    whole = json.loads(seconds.read_text()) if seconds.is_file() else None
-    return {"steps": last["steps"], "seconds": whole}
 
 
 def _examine(agent: Any, variant: str, diffusion: float, winds: int) -> list[float]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from plumejax.learning.runs import load_agent
     from plumejax.search.scores import normalised_return, scores
     from plumejax.search.team import Team
+    from plumejax.sweeps.sweep import Sweep
 
 __all__ = [
     "Choice",
@@ -39,6 +40,7 @@ __all__ = [
     "PlumeEnv",
     "PlumeSearchEnv",
     "PlumeSearchVectorEnv",
+    "Sweep",
     "Task",
     "Team",
     "Uniform",
@@ -61,6 +63,7 @@ _LAZY = {
     "PlumeEnv": "plumejax.adapters.gymnasium",
     "PlumeSearchEnv": "plumejax.adapters.gymnasium",
     "PlumeSearchVectorEnv": "plumejax.adapters.gymnasium_vector",
+    "Sweep": "plumejax.sweeps.sweep",
     "Team": "plumejax.search.team",
     "Uniform": "plumejax.base.randomised",
     "load_agent": "plumejax.learning.runs",

@@ -46,13 +46,17 @@ def _verbs() -> dict[str, Callable[..., int]]:
     from plumejax.cli.export_states import export_states
     from plumejax.cli.league import league
     from plumejax.cli.list_tasks import list_tasks
+    from plumejax.cli.plot import plot
     from plumejax.cli.serve import serve
+    from plumejax.cli.sweep import sweep
     from plumejax.cli.train import train
 
     return {
         "train": train,
         "evaluate": evaluate,
         "league": league,
+        "sweep": sweep,
+        "plot": plot,
         "export-states": export_states,
         "serve": serve,
         "list": list_tasks,

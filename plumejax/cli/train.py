@@ -1,11 +1,10 @@
 """cli/train: `plumejax train`, from a task to a run directory."""
 
 import json
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from datetime import datetime
 from functools import partial
@@ -20,6 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plumejax.base.errors import PlumeError, ValidationError, near, require
 from plumejax.base.files import write_whole
+from plumejax.cli.cores import a_core_each
 from plumejax.cli.scoring import report
 from plumejax.learning import seeds as trainings
 from plumejax.learning.agent_files import save_agent
@@ -100,9 +100,9 @@ def train(
         require(not more, "--resume", f"{resume} with {more}", "alone: a run keeps its choices")
         directory, config = resume, read_config(resume)
         _require_whole(directory)
-        _a_core_each(config.seeds)
+        a_core_each(config.seeds)
     else:
-        _a_core_each(seeds)
+        a_core_each(seeds)
         config = _new_config(task, seed, seeds, steps, num_envs, memory, data, set, hyper)
         directory = _new_directory(out, config)
         write_config(directory, config)
@@ -118,18 +118,6 @@ def _require_whole(directory: Path) -> None:
     own = [path.resolve() for path, _ in _own_runs(whole, read_config(whole))]
     one_of_several = directory.resolve() in own
     require(not one_of_several, "--resume", str(directory), f"{whole}, which has all its seeds")
-
-
-def _a_core_each(seeds: int) -> None:
-    """Have JAX give each training a core of its own, where it runs on a CPU and has not begun yet.
-
-    A step of a training is many small loops: threads that share one wait for each other.
-    """
-    flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_cpu_multi_thread_eigen" not in flags:
-        os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen=false {flags}"
-    with suppress(RuntimeError):  # it has begun
-        jax.config.update("jax_num_cpu_devices", max(1, min(seeds, os.cpu_count() or 1)))
 
 
 def _new_config(

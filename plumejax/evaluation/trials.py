@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from plumejax.base import registry
-from plumejax.base.errors import require
+from plumejax.base.errors import near, require
 from plumejax.evaluation.episodes import stream
 from plumejax.evaluation.lanes import LANES
 from plumejax.evaluation.results import Result, Subject
@@ -107,7 +107,9 @@ def require_agent(name: str) -> None:
     """Raise `ValidationError` unless there is a policy, a trained agent or a table of that name."""
     path, known = Path(name), (PERFECT, *policies(), *shipped())
     there = path.is_dir() or (path.suffix == ".npz" and path.is_file()) or name in known
-    require(there, "policy", name, f"a run directory, a file (*.npz), or {', '.join(known)}")
+    hint = near(name, known)
+    allowed = f"a run directory, a file (*.npz), or one of {', '.join(known)}.{hint}"
+    require(there, "policy", name, allowed)
 
 
 def make_agent(trial: Trial, env: Any, params: Any) -> tuple[Any, Any, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 FOUND, LOST = "#56B4E9", "#D55E00"
 """Colours of Okabe and Ito, told apart by colour-blind readers."""
@@ -145,3 +146,106 @@ def arm_paths(axes: Any, states: Any, lengths: Any, found: Any, params: Any) -> 
     axes[0].plot([], [], ":", color="grey", label="not done")
     axes[0].legend(loc="lower right", fontsize=8)
     return axes
+
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+"""Of Okabe and Ito."""
+
+
+def is_geometric(values: Any) -> bool:
+    """Whether a rising series of numbers is spaced more evenly by its logarithm, over a factor of 8
+    or more: then an axis of it is logarithmic."""
+    values = np.sort(np.asarray(values, float))
+    if len(values) < 3 or values[0] <= 0 or values[-1] < 8 * values[0]:
+        return False
+    spread = [np.std(np.diff(x)) / np.ptp(x) for x in (values, np.log(values))]
+    return bool(spread[1] < spread[0])
+
+
+def value_map(
+    axes: Axes,
+    x: Any,
+    y: Any,
+    values: Any,
+    labels: tuple[str, str, str],
+    limits: tuple[float, float] | None = None,
+) -> Axes:
+    """A number over two others, each cell a patch around its values.
+
+    Args:
+      axes: to draw on.
+      x, y: float[n], float[m], rising.
+      values: float[m, n], NaN where there is none.
+      labels: of x, y and the values, with units.
+      limits: of the colours; by default those of the values.
+    """
+    low, high = limits or (None, None)
+    mesh = axes.pcolormesh(
+        _edges(x), _edges(y), np.asarray(values, float), cmap="cividis", vmin=low, vmax=high
+    )
+    axes.figure.colorbar(mesh, ax=axes, label=labels[2])
+    axes.set(xlabel=labels[0], ylabel=labels[1])
+    _scale(axes.xaxis, x)
+    _scale(axes.yaxis, y)
+    return axes
+
+
+def value_curves(
+    axes: Axes, x: Any, values: Any, bounds: Any, names: Any, labels: tuple[str, str]
+) -> Axes:
+    """A number against another, a curve for each name, with a band of its interval.
+
+    Args:
+      axes: to draw on.
+      x: float[n], rising; or names, which are drawn side by side.
+      values: float[k, n].
+      bounds: `(low, high)`, float[k, n] each, or None.
+      names: of the k curves; one that is empty is in no legend.
+      labels: of x and the values, with units.
+    """
+    x = np.asarray(x)
+    numbers = x.dtype.kind in "iuf"
+    at = x.astype(float) if numbers else np.arange(len(x))
+    for i, name in enumerate(names):
+        colour = COLOURS[i % len(COLOURS)]
+        axes.plot(at, values[i], "o-", ms=3.5, color=colour, label=name)
+        if bounds is not None:
+            axes.fill_between(at, bounds[0][i], bounds[1][i], color=colour, alpha=0.2, lw=0)
+    axes.set(xlabel=labels[0], ylabel=labels[1])
+    if not numbers:
+        axes.set_xticks(at, x)
+    else:
+        _scale(axes.xaxis, x)
+    if any(names):
+        axes.legend(frameon=False, fontsize="small")
+    return axes
+
+
+def value_points(axes: Axes, x: Any, y: Any, values: Any, labels: tuple[str, str, str]) -> Axes:
+    """A number at scattered places, float[n] each: coloured points; `labels` as in `value_map`."""
+    points = axes.scatter(x, y, c=values, cmap="cividis", s=18, edgecolors="0.3", linewidths=0.3)
+    axes.figure.colorbar(points, ax=axes, label=labels[2])
+    axes.set(xlabel=labels[0], ylabel=labels[1])
+    _scale(axes.xaxis, np.unique(x))
+    _scale(axes.yaxis, np.unique(y))
+    return axes
+
+
+def _scale(axis: Any, values: Any) -> None:
+    """A logarithmic axis for a geometric series, marked with plain numbers."""
+    if is_geometric(values):
+        (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FormatStrFormatter("%g"))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def _edges(centres: Any) -> np.ndarray:
+    """Where the patches around rising numbers meet."""
+    centres = np.asarray(centres, float)
+    if len(centres) == 1:
+        return centres[0] + np.asarray([-0.5, 0.5])
+    at = np.log(centres) if is_geometric(centres) else centres
+    middle = (at[1:] + at[:-1]) / 2
+    edges = np.concatenate([[2 * at[0] - middle[0]], middle, [2 * at[-1] - middle[-1]]])
+    return np.exp(edges) if is_geometric(centres) else edges

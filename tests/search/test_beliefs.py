@@ -163,7 +163,7 @@ def test_every_cell_is_a_patch_where_each_ring_is_one_wide(task):
 
 @pytest.mark.parametrize("rings", [(), (2, 3), (1, 3, 2)])
 def test_rings_that_are_none_are_refused(rings):
-    with pytest.raises(ValidationError, match="rings = .* displacements from 1, rising"):
+    with pytest.raises(ValidationError, match=r"rings = .* displacements from 1, rising"):
         BeliefAround(PLUME, 3, rings=rings)
 
 

@@ -1,0 +1,238 @@
+"""sweeps/sweep: what is swept, checked before anything is played, and the run of it."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+
+from plumejax.base import paths, registry
+from plumejax.base.errors import ValidationError, near, require
+from plumejax.evaluation.trials import Trial, make_agent, make_task
+from plumejax.sweeps.chunks import Chunk, chunks
+from plumejax.sweeps.designs import Design, grid, listed
+from plumejax.version import __version__
+
+
+class Cell(NamedTuple):
+    """One cell: its number, what is played, and its seed if that is swept."""
+
+    number: int
+    policy: Any
+    params: Any
+    seed: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """A task and a policy over many values of their numbers.
+
+    Every cell plays `episodes` fresh episodes, whose keys are of the seed, the number of the cell
+    and that of the episode: on how many devices or machines, in what order and in which parts they
+    are played changes nothing.
+
+    Attributes:
+      task: its id.
+      axes: `{name: values}`, whose product is swept, or a `Design`. A name is the dotted path of a
+        number of the task; "policy", for names of policies; "policy.NAME", a number that the policy
+        takes as an argument; or "seed". A policy is made for the task as it is without the sweep:
+        what it believes of the world is its own, to be swept by "policy.NAME".
+      policy: as in `evaluation.trials.Trial`, where "policy" is no axis.
+      episodes: of each cell.
+      seed: of the episodes, where "seed" is no axis.
+      arguments: of the policy.
+      overrides: numbers of the task in every cell, by dotted path.
+      static: choices of the task.
+      plumes: realisations of the plume that all cells share, see `Trial`; its numbers cannot be
+        swept then.
+
+    Raises:
+      ValidationError: at once, for whatever is not there, or not allowed in some cell.
+    """
+
+    task: str
+    axes: Mapping[str, Any] | Design
+    policy: str = "random"
+    episodes: int = 1000
+    seed: int = 0
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    static: Mapping[str, Any] = field(default_factory=dict)
+    plumes: int = 0
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.episodes, int) and not isinstance(self.episodes, bool)
+        require(whole and self.episodes > 0, "episodes", self.episodes, "an int > 0")
+        require(0 <= self.seed < 2**31, "seed", self.seed, "0 <= seed < 2**31")
+        self._require_known()
+        self._require_allowed()
+
+    @cached_property
+    def design(self) -> Design:
+        """The cells; those of one policy follow each other."""
+        if not isinstance(self.axes, Design):
+            first = {name: self.axes[name] for name in self.axes if name == "policy"}
+            return grid({**first, **self.axes})
+        if "policy" not in self.axes.columns:
+            return self.axes
+        order = np.argsort(self.axes.columns["policy"], kind="stable")
+        return listed({name: x[order] for name, x in self.axes.columns.items()})
+
+    @cached_property
+    def made(self) -> tuple[Any, Any]:
+        """`(env, params)` of the task without the sweep."""
+        return make_task(self._trial(self.policy, {}))
+
+    def cells(self, numbers: Iterable[int]) -> tuple[Any, list[Cell]]:
+        """`(env, cells)` of the cells of these numbers, which have one policy."""
+        columns, made, env, found = self.design.columns, {}, self.made[0], []
+        for number in numbers:
+            own = {name: values[number] for name, values in columns.items()}
+            name = str(own.get("policy", self.policy))
+            given = {key: own[f"policy.{key}"].item() for key in self._swept_arguments}
+            mark = (name, *given.values())
+            if mark not in made:
+                trial = self._trial(name, {**self.arguments, **given})
+                made[mark] = make_agent(trial, *self.made)
+            env, params, policy = made[mark]
+            params = paths.override(params, {path: own[path] for path in self._swept_paths})
+            seed = int(own["seed"]) if "seed" in own else None
+            found.append(Cell(number, policy, params, seed))
+        return env, found
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """How many cells each policy has, in their order."""
+        names = self.design.columns.get("policy")
+        if names is None:
+            return (self.design.size,)
+        ends = np.flatnonzero(names[1:] != names[:-1]) + 1
+        return tuple(np.diff([0, *ends, len(names)]).tolist())
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """The parts that it is played in."""
+        return list(chunks(self.blocks, self.episodes))
+
+    @cached_property
+    def description(self) -> dict[str, Any]:
+        """What exactly it is, for JSON: by this a store knows its sweep."""
+        columns = self.design.columns
+        content = b"".join(np.ascontiguousarray(columns[name]).tobytes() for name in columns)
+        params = {path: np.asarray(x) for path, x in paths.leaves(self.made[1]).items()}
+        return {
+            "task": self.task,
+            "version": registry.find(self.task).version,
+            "policy": None if "policy" in columns else self.policy,
+            "arguments": {name: str(x) for name, x in self.arguments.items()},
+            "overrides": {name: np.asarray(x).tolist() for name, x in self.overrides.items()},
+            "static": {name: str(x) for name, x in self.static.items()},
+            "plumes": self.plumes,
+            "episodes": self.episodes,
+            "seed": self.seed,
+            "shape": list(self.design.shape),
+            "axes": [[name, list(names)] for name, names in self.design.axes],
+            "values": hashlib.sha256(content).hexdigest(),
+            "params": {path: x.tolist() for path, x in params.items() if x.size <= 64},
+            "versions": {
+                "plumejax": __version__,
+                "jax": jax.__version__,
+                "numpy": np.__version__,
+                "python": platform.python_version(),
+            },
+        }
+
+    def run(
+        self,
+        store: str | Path | None = None,
+        *,
+        executor: Literal["local", "ray"] = "local",
+        progress: Callable[[int], None] | None = None,
+    ) -> Any:
+        """The sweep as an `xarray.Dataset`: of each cell the fields of `evaluation.statistics.
+        Summary`, along the axes of the design, with units.
+
+        Args:
+          store: a directory (*.zarr) that gets the chunks as they end; what is there already is not
+            played again. By default nothing is kept.
+          executor: "local", the devices of this process; "ray", the workers of a Ray cluster, the
+            one of the environment variable RAY_ADDRESS or one of this machine.
+          progress: is told how many more episodes have ended; by default a bar is shown.
+
+        Raises:
+          ValidationError: a store of another sweep.
+          PlumeError: xarray, zarr or ray is not installed.
+        """
+        from plumejax.sweeps.running import run
+
+        return run(self, None if store is None else Path(store), executor, progress)
+
+    @property
+    def _swept_paths(self) -> list[str]:
+        special = {"policy", "seed"}
+        known = self.design.columns
+        return [x for x in known if x not in special and not x.startswith("policy.")]
+
+    @property
+    def _swept_arguments(self) -> list[str]:
+        return [x.removeprefix("policy.") for x in self.design.columns if x.startswith("policy.")]
+
+    def _trial(self, policy: str, arguments: Mapping[str, Any]) -> Trial:
+        return Trial(
+            self.task,
+            policy,
+            seed=self.seed,
+            arguments=arguments,
+            overrides=self.overrides,
+            static=self.static,
+            plumes=self.plumes,
+        )
+
+    def _require_known(self) -> None:
+        """Raise unless every column names something, and its values are of the right kind."""
+        known, columns = paths.leaves(self.made[1]), self.design.columns
+        for name, values in columns.items():
+            if name in ("policy", "seed"):
+                kind, what = ("U", "names") if name == "policy" else ("iu", "whole numbers")
+                good = values.dtype.kind in kind and values.ndim == 1
+                require(good, name, values, f"{what}, one a cell")
+            elif not name.startswith("policy."):
+                if name not in known:
+                    hint = near(name, [*known, "policy", "seed"])
+                    raise ValidationError(
+                        f"{name!r} names no number of {self.task}.{hint} It has:"
+                        f" {', '.join(known)}; and there are policy, policy.NAME and seed"
+                    )
+                paths.fit(name, values[0], known[name])
+        require("policy" not in columns or not self.arguments, "arguments", self.arguments, "none")
+
+    def _require_allowed(self) -> None:
+        """Raise unless the task allows the numbers of every cell, and one program serves them."""
+        start = 0
+        for block in self.blocks:
+            env, cells = self.cells(range(start, start + block))
+            forms = {str(jax.tree.structure(cell.policy)): cell for cell in cells}
+            require(
+                len(forms) == 1, "policy", list(forms)[:2], "of one form over the arguments swept"
+            )
+            for cell in cells:
+                with _of_cell(cell.number, self.design):
+                    env.validate(cell.params)
+            start += block
+
+
+@contextmanager
+def _of_cell(number: int, design: Design) -> Iterator[None]:
+    """What is refused inside is said to be of a cell."""
+    try:
+        yield
+    except ValidationError as error:
+        own = {name: np.asarray(x[number]).tolist() for name, x in design.columns.items()}
+        raise ValidationError(f"in the cell {json.dumps(own)}: {error}") from None
