@@ -66,7 +66,7 @@ CLOCK_STEPS = 400_000
 def main(
     *,
     seeds: int = 2,
-    episodes: int = 2000,
+    episodes: int = 1000,
     processes: int = os.cpu_count() or 1,
     out: Path = RESULTS,
     page: Path = PAGE,
@@ -154,7 +154,7 @@ def _network(task: str, agent: str, seed: int) -> tuple[Any, Any, list[Any]]:
     training = jax.jit(algorithm.init)(jax.random.key(seed), easier)
     for _ in range(calls):
         training, _ = call(training, easier, hyper)
-    made = algorithm.agent(training)
+    made = jax.block_until_ready(algorithm.agent(training))
     return env, params, [made, deterministic(made)]
 
 

@@ -80,6 +80,8 @@ def read(file: Path) -> dict[str, Any]:
             names = ", ".join((*known, *drawn))
             raise ValidationError(f"{file}: no entry {name!r}.{near(name, known)} Known: {names}")
     require("task" in said, f"{file}: task", None, "given, the id of a task")
+    if "overrides" in said:
+        said["overrides"] = _flat(said["overrides"])
     if "ranges" in said:
         require("axes" not in said, f"{file}: axes", "given", "left out beside ranges")
         ways = {"sobol": sobol, "random": random}
@@ -92,7 +94,7 @@ def read(file: Path) -> dict[str, Any]:
         said["axes"] = ways[way](_flat(ranges), cells, seed, log or ())
     else:
         extra = [name for name in drawn if name in said]
-        require(not extra, f"{file}", ", ".join(extra), "given with a table of ranges")
+        require(not extra, f"{file}: entries", extra, "given with a table of ranges")
         axes = said.get("axes", {})
         require(isinstance(axes, dict) and axes, f"{file}: axes", axes, "a table of axes or ranges")
         said["axes"] = {name: _values(name, given) for name, given in _flat(axes).items()}
