@@ -102,13 +102,12 @@ def _on_one_thread() -> None:
 
 
 def _jobs(seeds: int) -> Iterator[tuple[str, str, int]]:
-    for agent in AGENTS:
-        for task in finite_state.TASKS:
-            for seed in range(seeds):
-                yield task, agent, seed
-    for task in finite_state.TASKS:
-        for states in CLOCKS:
-            yield task, f"clock {states}", 0
+    for seed in range(seeds):
+        for agent in AGENTS:
+            yield from ((task, agent, seed) for task in finite_state.TASKS)
+        if seed == 0:
+            for states in CLOCKS:
+                yield from ((task, f"clock {states}", 0) for task in finite_state.TASKS)
 
 
 def measured(task: str, agent: str, seed: int, episodes: int) -> dict[str, Any]:
