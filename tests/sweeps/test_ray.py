@@ -12,7 +12,7 @@ pytestmark = pytest.mark.interop
 
 @pytest.fixture
 def cluster(monkeypatch):
-    """A cluster of a head without cores and two nodes of one, and what kills the second."""
+    """A cluster of a head without cores and two nodes of one, and what kills the second node."""
     from ray.cluster_utils import Cluster
 
     # Ray's workers are nice, and where others are at work they would hardly begin.
@@ -25,7 +25,7 @@ def cluster(monkeypatch):
     lost = made.add_node(num_cpus=1, object_store_memory=10**8)
     made.wait_for_nodes()
     ray.init(made.address, log_to_driver=False)
-    yield made, lambda: made.remove_node(lost, allow_graceful=False)
+    yield lambda: made.remove_node(lost, allow_graceful=False)
     ray.shutdown()
     made.shutdown()
 
@@ -33,7 +33,7 @@ def cluster(monkeypatch):
 def test_a_lost_workers_chunks_are_played_again_and_the_result_is_the_same(
     tmp_path, small, run, cluster, monkeypatch
 ):
-    made, lose = cluster
+    lose = cluster
     monkeypatch.setattr("plumejax.sweeps.chunks.EPISODES", 24)
     sweep = small({"plume.sigma": np.geomspace(1, 16, 12), "ending.radius": [1.5, 3.0]})
     assert len(sweep.chunks) == 24
