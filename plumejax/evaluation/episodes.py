@@ -73,9 +73,10 @@ class Episode:
 
     def step(self, numbers: Numbers, lane: Lane) -> Lane:
         policy, _, params = numbers
-        # An ended episode counts no more steps, so its keys repeat; it uses none.
-        now = lane.state.step_count.astype(jnp.uint32)
-        act_key, step_key = jax.random.split(jax.random.fold_in(lane.key, now))
+        # An ended episode counts no more steps, so its keys repeat; it uses none. Each key is
+        # derived by itself: one that is not used costs nothing.
+        now = 2 * lane.state.step_count.astype(jnp.uint32)
+        act_key, step_key = (jax.random.fold_in(lane.key, now + i) for i in (0, 1))
         action, memory = policy.act(act_key, lane.memory, lane.state.observation)
         _, state, _, _, _, _ = self.env.step(step_key, lane.state, action, params)
         track = follow(self.env, lane.track, lane.state, action, state, params)

@@ -22,7 +22,7 @@ def test_play_is_a_loop_over_single_episodes(local):
         obs, state = env.reset(reset, params)
         memory, done, t = POLICY.init(init), False, 0
         while not done:
-            act, step = jax.random.split(jax.random.fold_in(run, t))
+            act, step = (jax.random.fold_in(run, 2 * t + k) for k in (0, 1))
             action, memory = POLICY.act(act, memory, obs)
             obs, state, _, terminated, truncated, _ = env.step(step, state, action, params)
             done, t = bool(terminated | truncated), t + 1

@@ -104,7 +104,8 @@ def test_hits_before_success_are_those_that_were_acted_on(line, played):
         memory, done, smelled = policy.init(init), False, []
         while not done:
             smelled.append(bool(seen[0] > 0))
-            keys = jax.random.split(jax.random.fold_in(run, len(smelled) - 1))
+            now = 2 * (len(smelled) - 1)
+            keys = [jax.random.fold_in(run, now + k) for k in (0, 1)]
             action, memory = act(keys[0], memory, seen)
             seen, state, _, terminated, truncated, _ = step_env(keys[1], state, action, params)
             done = bool(terminated | truncated)
