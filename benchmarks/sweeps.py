@@ -25,6 +25,7 @@ from rich.progress import track
 import plumejax
 from benchmarks import report
 from plumejax.base.files import write_whole
+from plumejax.cli.cores import a_core_each
 
 RESULTS = Path(__file__).parent / "results" / "sweeps.json"
 PAGE = Path(__file__).with_name("sweeps.md")
@@ -56,18 +57,22 @@ def main(
       out: JSON to write; the picture goes beside it.
       page: Markdown to write.
     """
+    a_core_each()
     sizes: dict[int, list[float]] = {size: [] for size in SIZES}
     theirs: list[float] = []
+    their_steps = float("nan")
     first = {size: _seconds(_ours(size, episodes)) for size in SIZES}
     for _ in track(range(rounds), "measuring", transient=True):
-        theirs.append(peer_cells * peer_episodes / _peer(peer_cells, peer_episodes))
+        seconds, their_steps = _peer(peer_cells, peer_episodes)
+        theirs.append(peer_cells * peer_episodes / seconds)
         for size in SIZES:
             sizes[size].append(_seconds(_ours(size, episodes)))
     rows = [
         {"cells": size, "cpu_seconds": taken, "first_cpu_seconds": first[size]}
         for size, taken in sizes.items()
     ]
-    settings = {"episodes": episodes, "steps": STEPS}
+    lengths = {"ours": _length(_ours(peer_cells, episodes)), "theirs": their_steps}
+    settings = {"episodes": episodes, "steps": STEPS, "mean_steps": lengths}
     whole = {"settings": settings, "machine": report.machine(), "rows": rows, "peer": theirs}
     write_whole(out, json.dumps(whole, indent=1) + "\n")
     text = _page(whole)
@@ -100,17 +105,23 @@ def _seconds(sweep: plumejax.Sweep) -> float:
     return time.process_time() - began
 
 
-def _peer(cells: int, episodes: int) -> float:
-    """CPU-seconds of the pool, without starting it."""
+def _length(sweep: plumejax.Sweep) -> float:
+    """Mean length of the episodes."""
+    return float(sweep.run(progress=lambda ended: None).restricted_mean.mean())
+
+
+def _peer(cells: int, episodes: int) -> tuple[float, float]:
+    """CPU-seconds of the pool, without starting it, and the mean length of the episodes."""
     widths, radii = _axes(cells)
     jobs = [(width, radius, episodes) for width in widths for radius in radii]
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         list(pool.map(_walk, jobs[: os.cpu_count()]))  # imports
-        return sum(pool.map(_walk, jobs))
+        seconds, steps = zip(*pool.map(_walk, jobs), strict=True)
+    return sum(seconds), sum(steps) / (len(jobs) * episodes)
 
 
-def _walk(job: tuple[float, float, int]) -> float:
-    """CPU-seconds of some episodes of one cell."""
+def _walk(job: tuple[float, float, int]) -> tuple[float, int]:
+    """CPU-seconds and steps of some episodes of one cell."""
     from plume_nav_sim.envs.factory import create_component_environment
 
     width, radius, episodes = job
@@ -123,14 +134,15 @@ def _walk(job: tuple[float, float, int]) -> float:
         warn_deprecated=False,
     )
     actions = np.random.default_rng(0).integers(0, env.action_space.n, STEPS)
-    began = time.process_time()
+    began, steps = time.process_time(), 0
     for episode in range(episodes):
         env.reset(seed=episode)
         for action in actions:
             _, _, terminated, truncated, _ = env.step(int(action))
+            steps += 1
             if terminated or truncated:
                 break
-    return time.process_time() - began
+    return time.process_time() - began, steps
 
 
 def _rates(whole: dict[str, Any]) -> Callable[[dict[str, Any]], float]:
@@ -147,7 +159,7 @@ def _slope(whole: dict[str, Any]) -> float:
 
 def _page(whole: dict[str, Any]) -> str:
     rate, peer = _rates(whole), float(np.median(whole["peer"]))
-    best = rate(whole["rows"][-1])
+    best, lengths = rate(whole["rows"][-1]), whole["settings"]["mean_steps"]
     lines = [
         "# What a cell of a sweep costs",
         "",
@@ -169,8 +181,9 @@ def _page(whole: dict[str, Any]) -> str:
             f"| plume_nav_sim, a pool of processes | | | {peer:,.1f} |",
             "",
             f"{best / peer:.0f} times as many episodes a CPU-second as the pool of plume_nav_sim"
-            f" ({TARGET} asked). The cost of the larger sweeps grows with the cells to the power"
-            f" {_slope(whole):.2f}.",
+            f" ({TARGET} asked), of {lengths['ours']:.0f} steps on average, theirs of"
+            f" {lengths['theirs']:.0f}. The cost of the larger sweeps grows with the cells to the"
+            f" power {_slope(whole):.2f}.",
             "",
             "![Cost against cells](results/sweeps.png)",
             "",

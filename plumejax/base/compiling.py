@@ -7,7 +7,7 @@ the second was run as the first had been compiled.
 """
 
 from collections.abc import Callable
-from functools import wraps
+from functools import lru_cache, wraps
 from inspect import Parameter, signature
 from typing import Any
 
@@ -38,13 +38,15 @@ def jit_by_class(
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return compiled(*args, **kwargs, classes=_classes((args, kwargs)))
+            return compiled(*args, **kwargs, classes=_classes(jax.tree.structure((args, kwargs))))
 
         return call
 
     return decorate
 
 
-def _classes(tree: Any) -> str:
-    """What JAX prints of a structure names every class in it."""
-    return str(jax.tree.structure(tree))
+@lru_cache(1024)
+def _classes(structure: Any) -> str:
+    """What JAX prints of a structure names every class in it. (A `dict` asks whether structures are
+    equal only where all of their hashes are.)"""
+    return str(structure)

@@ -98,7 +98,7 @@ def on_bank(env: Any, params: Any, plumes: int, seed: int) -> tuple[Any, Any]:
     return env, params
 
 
-def evaluation_key(seed: int) -> jax.Array:
+def evaluation_key(seed: Any) -> jax.Array:
     """The key of an evaluation, apart from every key that a training of that seed draws."""
     return jax.random.fold_in(jax.random.key(seed), 2**31 - 1)
 

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plumejax.base import paths
 from plumejax.base.errors import PlumeError
 from plumejax.evaluation import lanes as side_by_side
 from plumejax.evaluation.episodes import Outcomes, in_order
@@ -18,8 +17,11 @@ from plumejax.evaluation.statistics import Summary, summarise
 from plumejax.evaluation.trials import evaluation_key
 from plumejax.sweeps.cells import Cells, Table, tabulated
 
-EPISODES = 2**17
+EPISODES = 2**15
 """Of a chunk, about: what is lost of a sweep that is stopped."""
+
+LANES = 2048
+"""Episodes side by side, at most."""
 
 SHARE = 0.5
 """Of the memory that is free, what the lanes of a sweep may take."""
@@ -58,10 +60,14 @@ def play_chunk(sweep: Any, chunk: Chunk, told: Told = lambda ended: None) -> dic
     # Room that is left over plays the last cell again, so that one program serves all chunks.
     spare = chunk.room - chunk.cells
     which, shared, varied = tabulated([*numbers, *numbers[-1:] * spare])
-    keys = jnp.stack([_key(sweep.seed, cell) for cell in [*cells, *cells[-1:] * spare]])
+    every = [*cells, *cells[-1:] * spare]
+    seeds = np.asarray(
+        [sweep.seed if cell.seed is None else cell.seed for cell in every], np.uint32
+    )
+    keys = _keys(seeds, np.asarray([cell.number for cell in every], np.uint32))
     table = Table(shared, varied, keys, np.uint32(sweep.episodes))
     game, count = Cells(env, which), chunk.room * sweep.episodes
-    lanes = fitting(game, table, min(side_by_side.LANES, count))
+    lanes = fitting(game, table, min(LANES, count))
     while True:
         try:
             parts = side_by_side.stream(game, table, count, lanes=lanes, progress=told)
@@ -74,9 +80,14 @@ def play_chunk(sweep: Any, chunk: Chunk, told: Told = lambda ended: None) -> dic
     return _measures(sweep, cells, outcomes)
 
 
-def _key(seed: int, cell: Any) -> jax.Array:
-    own = evaluation_key(seed if cell.seed is None else cell.seed)
-    return jax.random.fold_in(own, cell.number)
+@jax.jit
+def _keys(seeds: jax.Array, numbers: jax.Array) -> jax.Array:
+    """Of the cells, typed keys."""
+
+    def one(seed: jax.Array, number: jax.Array) -> jax.Array:
+        return jax.random.fold_in(evaluation_key(seed), number)
+
+    return jax.vmap(one)(seeds, numbers)
 
 
 def _measures(sweep: Any, cells: list[Any], outcomes: Outcomes) -> dict[str, np.ndarray]:
@@ -90,8 +101,8 @@ def _measures(sweep: Any, cells: list[Any], outcomes: Outcomes) -> dict[str, np.
                 f"cell {cell.number}: in {refused} of {sweep.episodes} episodes the policy gave an"
                 " action that the task refuses"
             )
-        known = paths.leaves(cell.params)
-        rows.append(asdict(summarise(own, float(known.get("ending.radius", 0.0)))))
+        radius = getattr(getattr(cell.params, "ending", None), "radius", 0.0)
+        rows.append(asdict(summarise(own, float(radius))))
     return {name: np.asarray([row[name] for row in rows], np.float64) for name in MEASURES}
 
 

@@ -100,9 +100,11 @@ class Sweep:
             mark = (name, *given.values())
             if mark not in made:
                 trial = self._trial(name, {**self.arguments, **given})
-                made[mark] = make_agent(trial, *self.made)
-            env, params, policy = made[mark]
-            params = paths.override(params, {path: own[path] for path in self._swept_paths})
+                env, params, policy = make_agent(trial, *self.made)
+                made[mark] = env, params, policy, paths.leaves(params)
+            env, params, policy, known = made[mark]
+            for path in self._swept_paths:
+                params = paths.replace(params, path, paths.fit(path, own[path], known[path]))
             seed = int(own["seed"]) if "seed" in own else None
             found.append(Cell(number, policy, params, seed))
         return env, found
