@@ -206,6 +206,8 @@ class Sweep:
                 good = values.dtype.kind in kind and values.ndim == 1
                 require(good, name, values, f"{what}, one a cell")
             elif not name.startswith("policy."):
+                rolled = self.plumes > 0 and name.startswith("plume.")
+                require(not rolled, f"plumes, with {name} swept", self.plumes, "0")
                 if name not in known:
                     hint = near(name, [*known, "policy", "seed"])
                     raise ValidationError(
