@@ -103,7 +103,7 @@ def _on_one_thread() -> None:
 
 def _jobs(seeds: int) -> Iterator[tuple[str, str, int]]:
     for seed in range(seeds):
-        for agent in AGENTS:
+        for agent in reversed(AGENTS):
             yield from ((task, agent, seed) for task in finite_state.TASKS)
         if seed == 0:
             for states in CLOCKS:
