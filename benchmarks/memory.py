@@ -270,7 +270,7 @@ def _draw(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def _panel(axes: Axes, task: str, rows: list[dict[str, Any]]) -> None:
-    real = 3.0 * max(STACKS) * 1.6
+    real = 3.0 * max(STACKS) * 3
     for family, (name, colour, style) in FAMILIES.items():
         own = [row for row in rows if row["agent"].split()[0] == family]
         at = [real if np.isnan(bits(row["agent"])) else bits(row["agent"]) for row in own]
@@ -281,7 +281,7 @@ def _panel(axes: Axes, task: str, rows: list[dict[str, Any]]) -> None:
     axes.set_xscale("symlog", base=2, linthresh=1)
     marks = [0, 1, 2, 3, 6, 12, 24, 48]
     axes.set_xticks([*marks, real], [*map(str, marks), "64\nnumbers"])
-    axes.set(yscale="log", xlabel="memory, bits", title=task)
+    axes.set(yscale="log", xlabel="memory, bits", title=task, xlim=(-0.3, 1.4 * real))
 
 
 if __name__ == "__main__":
