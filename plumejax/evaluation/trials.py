@@ -183,7 +183,7 @@ def subject(trial: Trial, env: Any, params: Any) -> Subject:
         task=trial.task,
         version=registry.find(trial.task).version,
         policy=trial.label,
-        arguments=_as_json({**trial.arguments, **_held(trial.policy)}),
+        arguments=_as_json({**trial.arguments, **held(trial.policy)}),
         overrides=_as_json({**trial.overrides, **trial.static}),
         seed=trial.seed,
         episodes=trial.episodes,
@@ -193,7 +193,7 @@ def subject(trial: Trial, env: Any, params: Any) -> Subject:
     )
 
 
-def _held(policy: str) -> dict[str, str]:
+def held(policy: str) -> dict[str, str]:
     """What tells a learned policy from another of its name."""
     learned = _learned(policy)
     return {} if learned is None else {"sha256": hashlib.sha256(learned.read_bytes()).hexdigest()}

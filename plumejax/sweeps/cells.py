@@ -79,13 +79,17 @@ class Cells:
         return Numbers(policy, key, params)
 
 
-def tabulated(trees: Sequence[Any]) -> tuple[tuple[int, ...], Any, tuple[np.ndarray, ...]]:
-    """`(which, shared, varied)` of pytrees of one structure: the leaves that differ, the first
-    tree, and the values of those leaves, leading with the trees."""
+def differing(trees: Sequence[Any]) -> tuple[int, ...]:
+    """Which leaves of pytrees of one structure are not the same in all of them."""
     leaves = [jax.tree.leaves(tree) for tree in trees]
-    which = [i for i in range(len(leaves[0])) if _differ([each[i] for each in leaves])]
-    varied = tuple(np.stack([np.asarray(each[i]) for each in leaves]) for i in which)
-    return tuple(which), trees[0], varied
+    return tuple(i for i in range(len(leaves[0])) if _differ([each[i] for each in leaves]))
+
+
+def tabulated(trees: Sequence[Any], which: tuple[int, ...]) -> tuple[Any, tuple[np.ndarray, ...]]:
+    """`(shared, varied)` of pytrees of one structure: the first tree, and the values of the leaves
+    `which`, leading with the trees."""
+    leaves = [jax.tree.leaves(tree) for tree in trees]
+    return trees[0], tuple(np.stack([np.asarray(each[i]) for each in leaves]) for i in which)
 
 
 def _differ(values: list[Any]) -> bool:

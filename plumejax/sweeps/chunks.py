@@ -33,8 +33,10 @@ Told = Callable[[int], None]
 
 
 class Chunk(NamedTuple):
-    """Cells `first` to `first + cells - 1`; the program has room for `room` of them."""
+    """Cells `first` to `first + cells - 1`, which are of run `block`; the program has room for
+    `room` of them."""
 
+    block: int
     first: int
     cells: int
     room: int
@@ -43,11 +45,11 @@ class Chunk(NamedTuple):
 def chunks(blocks: tuple[int, ...], episodes: int) -> Iterator[Chunk]:
     """The chunks of runs of cells, each of one policy; those of a run are about equally long."""
     most, first = max(1, EPISODES // episodes), 0
-    for block in blocks:
-        room = -(-block // -(-block // most))
-        for start in range(0, block, room):
-            yield Chunk(first + start, min(room, block - start), room)
-        first += block
+    for block, size in enumerate(blocks):
+        room = -(-size // -(-size // most))
+        for start in range(0, size, room):
+            yield Chunk(block, first + start, min(room, size - start), room)
+        first += size
 
 
 def play_chunk(sweep: Any, chunk: Chunk, told: Told = lambda ended: None) -> dict[str, np.ndarray]:
@@ -59,7 +61,8 @@ def play_chunk(sweep: Any, chunk: Chunk, told: Told = lambda ended: None) -> dic
     numbers = [(cell.policy, cell.params) for cell in cells]
     # Room that is left over plays the last cell again, so that one program serves all chunks.
     spare = chunk.room - chunk.cells
-    which, shared, varied = tabulated([*numbers, *numbers[-1:] * spare])
+    which = sweep.differing[chunk.block]
+    shared, varied = tabulated([*numbers, *numbers[-1:] * spare], which)
     every = [*cells, *cells[-1:] * spare]
     seeds = np.asarray(
         [sweep.seed if cell.seed is None else cell.seed for cell in every], np.uint32

@@ -15,7 +15,8 @@ import numpy as np
 
 from plumejax.base import paths, registry
 from plumejax.base.errors import ValidationError, near, require
-from plumejax.evaluation.trials import Trial, make_agent, make_task
+from plumejax.evaluation.trials import Trial, held, make_agent, make_task
+from plumejax.sweeps.cells import differing
 from plumejax.sweeps.chunks import Chunk, chunks
 from plumejax.sweeps.designs import Design, grid, listed
 from plumejax.version import __version__
@@ -72,7 +73,7 @@ class Sweep:
         require(whole and self.episodes > 0, "episodes", self.episodes, "an int > 0")
         require(0 <= self.seed < 2**31, "seed", self.seed, "0 <= seed < 2**31")
         self._require_known()
-        self._require_allowed()
+        _ = self.differing  # for what it raises
 
     @cached_property
     def design(self) -> Design:
@@ -118,6 +119,25 @@ class Sweep:
         ends = np.flatnonzero(names[1:] != names[:-1]) + 1
         return tuple(np.diff([0, *ends, len(names)]).tolist())
 
+    @cached_property
+    def differing(self) -> tuple[tuple[int, ...], ...]:
+        """Of each run of cells of one policy, which leaves of `(policy, params)` differ in it.
+
+        Raises `ValidationError` unless the task allows the numbers of every cell, and one program
+        serves those of a run.
+        """
+        found, start = [], 0
+        for block in self.blocks:
+            env, cells = self.cells(range(start, start + block))
+            forms = sorted({str(jax.tree.structure(cell.policy)) for cell in cells})
+            require(len(forms) == 1, "policy", forms[:2], "of one form over the arguments swept")
+            for cell in cells:
+                with _of_cell(cell.number, self.design):
+                    env.validate(cell.params)
+            found.append(differing([(cell.policy, cell.params) for cell in cells]))
+            start += block
+        return tuple(found)
+
     @property
     def chunks(self) -> list[Chunk]:
         """The parts that it is played in."""
@@ -133,6 +153,7 @@ class Sweep:
             "task": self.task,
             "version": registry.find(self.task).version,
             "policy": None if "policy" in columns else self.policy,
+            "learned": {name: held(name) for name in self._policies if held(name)},
             "arguments": {name: str(x) for name, x in self.arguments.items()},
             "overrides": {name: np.asarray(x).tolist() for name, x in self.overrides.items()},
             "static": {name: str(x) for name, x in self.static.items()},
@@ -177,6 +198,10 @@ class Sweep:
         return run(self, None if store is None else Path(store), executor, progress)
 
     @property
+    def _policies(self) -> list[str]:
+        return sorted(set(self.design.columns.get("policy", [self.policy])))
+
+    @property
     def _swept_paths(self) -> list[str]:
         special = {"policy", "seed"}
         known = self.design.columns
@@ -216,20 +241,6 @@ class Sweep:
                     )
                 paths.fit(name, values[0], known[name])
         require("policy" not in columns or not self.arguments, "arguments", self.arguments, "none")
-
-    def _require_allowed(self) -> None:
-        """Raise unless the task allows the numbers of every cell, and one program serves them."""
-        start = 0
-        for block in self.blocks:
-            env, cells = self.cells(range(start, start + block))
-            forms = {str(jax.tree.structure(cell.policy)): cell for cell in cells}
-            require(
-                len(forms) == 1, "policy", list(forms)[:2], "of one form over the arguments swept"
-            )
-            for cell in cells:
-                with _of_cell(cell.number, self.design):
-                    env.validate(cell.params)
-            start += block
 
 
 @contextmanager

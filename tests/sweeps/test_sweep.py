@@ -45,8 +45,8 @@ def test_the_result_has_labelled_axes_with_units(played):
 
 
 def test_the_parts_in_which_it_is_played_change_nothing(sweep):
-    whole = play_chunk(sweep, Chunk(0, 6, 6))
-    parts = [play_chunk(sweep, Chunk(first, 2, 3)) for first in (0, 2, 4)]
+    whole = play_chunk(sweep, Chunk(0, 0, 6, 6))
+    parts = [play_chunk(sweep, Chunk(0, first, 2, 3)) for first in (0, 2, 4)]
     for name, values in whole.items():
         np.testing.assert_array_equal(values, np.concatenate([part[name] for part in parts]))
 
@@ -64,10 +64,13 @@ def test_other_numbers_take_no_other_program(small, run, played):
 
 def test_chunks_cover_each_run_of_cells_evenly():
     assert list(chunks((10, 10), module.EPISODES // 4)) == [
-        *(Chunk(0, 4, 4), Chunk(4, 4, 4), Chunk(8, 2, 4)),
-        *(Chunk(10, 4, 4), Chunk(14, 4, 4), Chunk(18, 2, 4)),
+        *(Chunk(0, 0, 4, 4), Chunk(0, 4, 4, 4), Chunk(0, 8, 2, 4)),
+        *(Chunk(1, 10, 4, 4), Chunk(1, 14, 4, 4), Chunk(1, 18, 2, 4)),
     ]
-    assert list(chunks((2,), 10 * module.EPISODES)) == [Chunk(0, 1, 1), Chunk(1, 1, 1)]
+    assert list(chunks((2,), 10 * module.EPISODES)) == [
+        Chunk(0, 0, 1, 1),
+        Chunk(0, 1, 1, 1),
+    ]
 
 
 def test_policies_their_arguments_and_seeds_are_axes(small, run):
@@ -99,7 +102,9 @@ def test_a_drawn_design_is_a_list_of_cells(small, run):
 
 def test_fewer_lanes_are_taken_where_memory_is_short(sweep, monkeypatch):
     numbers = sweep.cells(range(6))[1]
-    which, shared, varied = module.tabulated([(cell.policy, cell.params) for cell in numbers])
+    (which,) = sweep.differing
+    assert len(which) == 2
+    shared, varied = module.tabulated([(cell.policy, cell.params) for cell in numbers], which)
     keys = jax.random.split(jax.random.key(0), 6)
     table = module.Table(shared, varied, keys, np.uint32(24))
     game = module.Cells(sweep.made[0], which)
@@ -123,7 +128,7 @@ def test_a_device_that_runs_out_of_memory_is_given_half_the_lanes(sweep, monkeyp
         return real(*args, lanes=lanes, **more)
 
     monkeypatch.setattr(lanes, "stream", short_of_memory)
-    measures = play_chunk(sweep, Chunk(0, 6, 6))
+    measures = play_chunk(sweep, Chunk(0, 0, 6, 6))
     assert asked == [144, 72, 36]
     np.testing.assert_array_equal(measures["success"], played.success.values.ravel())
 
