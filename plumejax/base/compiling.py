@@ -1,9 +1,9 @@
 """base/compiling: `jax.jit` for functions that are given pytrees of classes of others, as policies.
 
 JAX looks a compiled function up by the structure of its arguments. Two of different classes that
-hold alike count as equal there where both are registered as dataclasses (seen in 0.10.2), and only
-their hashes tell them apart, of which seven bits are looked at first: in one process of a hundred
-the second was run as the first had been compiled.
+hold alike count as equal there where both are registered as dataclasses (seen in 0.10.2). Only
+their hashes tell them apart, and not always: in one or two processes of a hundred the second was
+run as the first had been compiled.
 """
 
 from collections.abc import Callable

@@ -105,6 +105,8 @@ class Belief(Hits):
     there (Vergassola, Villermaux, Shraiman 2007, Nature 445: 406). It begins uniform over the grid,
     with a count at the start. Once the source is found the belief is all in its cell.
 
+    It is for motions from cell to cell: the place of the agent counts as the nearest one.
+
     Policies see the observation only: the belief is for rewards, pictures and tests, as far as
     `observes` does not show it. A count that the plume's numbers cannot explain changes nothing.
 

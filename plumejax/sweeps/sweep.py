@@ -163,7 +163,7 @@ class Sweep:
             "shape": list(self.design.shape),
             "axes": [[name, list(names)] for name, names in self.design.axes],
             "values": hashlib.sha256(content).hexdigest(),
-            "params": {path: x.tolist() for path, x in params.items() if x.size <= 64},
+            "params": {path: _shown(x) for path, x in params.items()},
             "versions": {
                 "plumejax": __version__,
                 "jax": jax.__version__,
@@ -230,6 +230,8 @@ class Sweep:
                 kind, what = ("U", "names") if name == "policy" else ("iu", "whole numbers")
                 good = values.dtype.kind in kind and values.ndim == 1
                 require(good, name, values, f"{what}, one a cell")
+                fits = name == "policy" or bool(np.all((values >= 0) & (values < 2**31)))
+                require(fits, name, values, "0 <= seed < 2**31")
             elif not name.startswith("policy."):
                 rolled = self.plumes > 0 and name.startswith("plume.")
                 require(not rolled, f"plumes, with {name} swept", self.plumes, "0")
@@ -241,6 +243,13 @@ class Sweep:
                     )
                 paths.fit(name, values[0], known[name])
         require("policy" not in columns or not self.arguments, "arguments", self.arguments, "none")
+
+
+def _shown(numbers: np.ndarray) -> Any:
+    """Numbers for a description; of large arrays, such as a bank's, their hash."""
+    if numbers.size <= 64:
+        return numbers.tolist()
+    return "sha256 " + hashlib.sha256(np.ascontiguousarray(numbers).tobytes()).hexdigest()
 
 
 @contextmanager

@@ -144,6 +144,7 @@ def test_a_device_that_runs_out_of_memory_is_given_half_the_lanes(sweep, monkeyp
         ({"policy": ["gradiant"]}, {}, "policy = 'gradiant' .* Did you mean 'gradient'"),
         ({"policy": [1]}, {}, r"policy = \[1\] .* names"),
         ({"seed": [0.5]}, {}, "seed = .* whole numbers"),
+        ({"seed": [3, -1]}, {}, r"seed = \[3, -1\] .* 0 <= seed"),
         ({"policy.cast": [1]}, {}, "gradient has no argument cast"),
         ({"plume.sigma": [1]}, {"plumes": 2}, "plumes, with plume.sigma swept = 2 .* must be 0"),
         ({"plume.sigma": [1]}, {"episodes": 0}, "episodes = 0 .* an int > 0"),
