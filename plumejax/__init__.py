@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from plumejax.search.scores import normalised_return, scores
     from plumejax.search.team import Team
     from plumejax.sweeps.sweep import Sweep
+    from plumejax.sweeps.trainings import TrainingSweep
 
 __all__ = [
     "Choice",
@@ -43,6 +44,7 @@ __all__ = [
     "Sweep",
     "Task",
     "Team",
+    "TrainingSweep",
     "Uniform",
     "__version__",
     "load_agent",
@@ -65,6 +67,7 @@ _LAZY = {
     "PlumeSearchVectorEnv": "plumejax.adapters.gymnasium_vector",
     "Sweep": "plumejax.sweeps.sweep",
     "Team": "plumejax.search.team",
+    "TrainingSweep": "plumejax.sweeps.trainings",
     "Uniform": "plumejax.base.randomised",
     "load_agent": "plumejax.learning.runs",
     "normalised_return": "plumejax.search.scores",

@@ -18,13 +18,16 @@ def sweep(
     out: Path | None = None,
     executor: Literal["local", "ray"] = "local",
 ) -> int:
-    """Play a task over many values of its numbers, and keep what comes of it in a Zarr store.
+    """Play a task, or train on it, over many values of numbers, and keep what comes of it in a Zarr
+    store.
 
     The file (TOML) has what `plumejax.Sweep` takes: task, policy, episodes, seed, plumes, tables
     arguments, overrides and static, and a table of axes, each a list of values or
     {geom = [low, high, count]} or {linear = [low, high, count]}; or, in place of the axes, a table
     of ranges (path = [low, high]) with design = "sobol" or "random", cells, and log, a list of
-    paths. Ctrl-C stops it; the same command goes on with what is missing.
+    paths. With a table training (seeds, steps, hyperparameters, shapes, at_once) the axes are
+    hyperparameters of PPO, each setting is trained with every seed, and the best is shown. Ctrl-C
+    stops it; the same command goes on with what is missing.
 
     Args:
         file: what is swept.
@@ -33,15 +36,14 @@ def sweep(
             `ray`), that of the environment variable RAY_ADDRESS or one on this machine.
     """
     from plumejax.cli.cores import a_core_each
-    from plumejax.sweeps.sweep import Sweep
     from plumejax.viewing.sweeps import figure
 
     store = file.with_suffix(".zarr") if out is None else out
     require(store.suffix == ".zarr", "--out", str(store), "a name that ends in .zarr")
     described = read(file)
     a_core_each()
-    what = Sweep(**described)
     console = Console()
+    what = made(described)
     cells = f"{what.design.size} cells of {what.episodes} episodes"
     console.print(f"{what.task}: {cells}; store {store}", highlight=False, soft_wrap=True)
     try:
@@ -58,7 +60,37 @@ def sweep(
         console.print(str(picture), highlight=False, soft_wrap=True)
     low, high = float(data.success.min()), float(data.success.max())
     console.print(f"success from {low:.3f} to {high:.3f}", highlight=False)
+    if TRAINING in described:
+        _show_best(console, what, data)
     return 0
+
+
+TRAINING = "training"
+"""The table of a file that asks for trainings."""
+
+
+def made(described: dict[str, Any]) -> Any:
+    """The `Sweep` or `TrainingSweep` of what a file says."""
+    from plumejax.sweeps.sweep import Sweep
+    from plumejax.sweeps.trainings import TrainingSweep
+
+    if TRAINING not in described:
+        return Sweep(**described)
+    rest = {name: x for name, x in described.items() if name != TRAINING}
+    return TrainingSweep(**rest, **described[TRAINING])
+
+
+def _show_best(console: Console, what: Any, data: Any) -> None:
+    from plumejax.sweeps.trainings import best
+
+    found = best(data)
+    setting = " ".join(f"{name}={value:g}" for name, value in found.setting.items())
+    spread = f"median {found.median:.3f}, from {found.least:.3f} to {found.greatest:.3f}"
+    console.print(
+        f"best by the median of its {what.seeds} seeds: {setting}\n  success {spread}",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -68,6 +100,7 @@ def read(file: Path) -> dict[str, Any]:
     """
     from plumejax.sweeps.designs import random, sobol
     from plumejax.sweeps.sweep import Sweep
+    from plumejax.sweeps.trainings import TrainingSweep
 
     try:
         said = tomllib.loads(file.read_text())
@@ -75,10 +108,13 @@ def read(file: Path) -> dict[str, Any]:
         raise ValidationError(f"{file} cannot be read: {error}") from None
     known = [field.name for field in fields(Sweep)]
     drawn = ("ranges", "design", "cells", "log")
-    for name in said:
-        if name not in (*known, *drawn):
-            names = ", ".join((*known, *drawn))
-            raise ValidationError(f"{file}: no entry {name!r}.{near(name, known)} Known: {names}")
+    if TRAINING in said:
+        require(isinstance(said[TRAINING], dict), f"{file}: training", said[TRAINING], "a table")
+        usual = ("task", "axes", "seed", "episodes", "overrides", "data")
+        own = [x.name for x in fields(TrainingSweep) if x.name not in usual]
+        _require_known(f"{file}: training", said[TRAINING], own)
+        known = [*usual, TRAINING]
+    _require_known(str(file), said, [*known, *drawn])
     require("task" in said, f"{file}: task", None, "given, the id of a task")
     if "overrides" in said:
         said["overrides"] = _flat(said["overrides"])
@@ -99,6 +135,13 @@ def read(file: Path) -> dict[str, Any]:
         require(isinstance(axes, dict) and axes, f"{file}: axes", axes, "a table of axes or ranges")
         said["axes"] = {name: _values(name, given) for name, given in _flat(axes).items()}
     return said
+
+
+def _require_known(where: str, said: dict[str, Any], known: list[str]) -> None:
+    for name in said:
+        if name not in known:
+            names = ", ".join(known)
+            raise ValidationError(f"{where}: no entry {name!r}.{near(name, known)} Known: {names}")
 
 
 _SPACINGS: dict[str, Any] = {"geom": np.geomspace, "linear": np.linspace}

@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,25 +17,24 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from plumejax.base.errors import PlumeError, ValidationError, near, require
+from plumejax.base.errors import PlumeError, ValidationError, require
 from plumejax.base.files import write_whole
 from plumejax.cli.cores import a_core_each
 from plumejax.cli.scoring import report
 from plumejax.learning import seeds as trainings
 from plumejax.learning.agent_files import save_agent
 from plumejax.learning.checkpoints import describe, require_same, restore, save
-from plumejax.learning.ppo import Hyperparameters, Metrics, Training, continue_training
-from plumejax.learning.recipes import recipe
+from plumejax.learning.ppo import Metrics, Training, continue_training
 from plumejax.learning.runs import (
     AGENT,
     CHECKPOINTS,
     CONFIG,
     METRICS,
     RunConfig,
-    fitting_shapes,
     load_agent,
     make_task,
     make_training,
+    new_config,
     parse_settings,
     read_config,
     read_metrics,
@@ -43,7 +42,6 @@ from plumejax.learning.runs import (
 )
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
-_UPDATES_PER_CALL = 5
 _TASK = "PlumeSearchLocal-v0"
 
 
@@ -134,42 +132,18 @@ def _new_config(
     require(0 <= seed < 2**31, "--seed", seed, "0 <= seed < 2**31")
     require(1 <= seeds <= 1024, "--seeds", seeds, "1 <= seeds <= 1024")
     require(steps is None or steps > 0, "--steps", steps, "> 0")
-    config = RunConfig(
-        task=task,
+    shapes = {"num_envs": num_envs, "memory": memory}
+    return new_config(
+        task,
         seed=seed,
-        updates=1,
-        updates_per_call=_UPDATES_PER_CALL,
+        seeds=seeds,
+        steps=steps,
         data=None if data is None else str(data.resolve()),
         settings=parse_settings(settings),
-        seeds=seeds,
+        shapes={name: x for name, x in shapes.items() if x is not None},
+        hyperparameters=parse_settings(hyper, "--hyper"),
+        option="--hyper ",
     )
-    given = parse_settings(hyper, "--hyper")
-    usual = recipe(make_task(config)[0])
-    numbers = _hyperparameters(usual.hyperparameters, given)
-    shapes = usual.shapes if memory is None else replace(usual.shapes, memory=memory)
-    if num_envs is None:
-        config = fitting_shapes(replace(config, shapes=shapes))
-    else:
-        config = replace(config, shapes=replace(shapes, num_envs=num_envs))
-    a_call = config.updates_per_call * config.shapes.num_envs * config.shapes.num_steps
-    updates = -(-(steps or usual.steps) // a_call) * config.updates_per_call
-    return replace(config, updates=updates, hyperparameters=numbers.replace(updates=float(updates)))
-
-
-def _hyperparameters(usual: Hyperparameters, given: dict[str, Any]) -> Hyperparameters:
-    known = [field.name for field in fields(Hyperparameters) if field.name != "updates"]
-    for name, value in given.items():
-        if name not in known:
-            hint = near(name, known)
-            raise ValidationError(
-                f"--hyper {name}: no such number.{hint} There are: {', '.join(known)}"
-            )
-        share = name in ("gamma", "gae_lambda", "anneal")
-        good = type(value) in (int, float) and 0 <= value < float("inf")
-        good = good and (value <= 1 or not share)
-        allowed = "a number from 0 to 1" if share else "a number >= 0"
-        require(good, f"--hyper {name}", value, allowed)
-    return usual.replace(**{name: float(value) for name, value in given.items()})
 
 
 def _new_directory(out: Path | None, config: RunConfig) -> Path:

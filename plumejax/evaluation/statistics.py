@@ -13,8 +13,8 @@ from plumejax.evaluation.episodes import Outcomes
 class Estimate(NamedTuple):
     """A mean and its standard error; NaN where there is nothing to take it of."""
 
-    value: float
-    error: float
+    value: Any
+    error: Any
 
 
 @dataclass(frozen=True)
@@ -64,50 +64,72 @@ class Summary:
     whiffs: float
 
 
-def summarise(outcomes: Outcomes, radius: float = 0.0) -> Summary:
-    """The `Summary` of `outcomes`; `radius` of the goal, lengths of the plume."""
+def summarise(outcomes: Outcomes, radius: Any = 0.0) -> Summary:
+    """The `Summary` of `outcomes`; `radius` of the goal, lengths of the plume.
+
+    The last axis of the leaves is that of the episodes; others, of groups of them, are kept, and a
+    radius of each group may be given.
+    """
     found, failed = np.asarray(outcomes.found), np.asarray(outcomes.failed)
     steps, reward = np.asarray(outcomes.steps), np.asarray(outcomes.reward, float)
-    low, high = wilson(int(found.sum()), found.size)
-    restricted = restricted_mean(steps, found, int(steps.max()))
-    arrival, paid = mean(steps[found]), mean(reward)
-    track, nothing = outcomes.track, float("nan")
+    low, high = wilson(found.sum(-1), found.shape[-1])
+    restricted = restricted_mean(steps, found, steps.max(-1, keepdims=True))
+    arrival, paid = mean(steps, found), mean(reward)
+    track, nothing = outcomes.track, np.full(found.shape[:-1], np.nan)
     hits, whiffs = (
-        Estimate(nothing, nothing) if x is None else mean(np.asarray(x)[found])
+        Estimate(nothing, nothing) if x is None else mean(x, found)
         for x in (getattr(track, "hits", None), getattr(track, "whiffs", None))
     )
-    shortest = None if track is None else np.maximum(np.asarray(track.distance) - radius, 0)
+    spl = overhead = walls = cycled = nothing
+    if track is not None:
+        goal = np.asarray(radius)[..., None]
+        shortest = np.maximum(np.asarray(track.distance) - goal, 0)
+        spl = success_by_path(found, shortest, track.path).value
+        overhead = path_overhead(found, shortest, track.path).value
+        walls, cycled = mean(track.walls).value, mean(track.cycled).value
+    values = {
+        "episodes": np.full(found.shape[:-1], found.shape[-1]),
+        "found": found.sum(-1),
+        "success": found.mean(-1),
+        "success_low": low,
+        "success_high": high,
+        "median_steps": np.median(steps, -1),
+        "mean_steps_found": arrival.value,
+        "error_steps_found": arrival.error,
+        "restricted_mean": restricted.value,
+        "error_restricted_mean": restricted.error,
+        "mean_return": paid.value,
+        "error_return": paid.error,
+        "spl": spl,
+        "overhead": overhead,
+        "walls": walls,
+        "cycled": cycled,
+        "failed": failed.mean(-1),
+        "hits": hits.value,
+        "error_hits": hits.error,
+        "whiffs": whiffs.value,
+    }
     return Summary(
-        episodes=int(found.size),
-        found=int(found.sum()),
-        success=float(found.mean()),
-        success_low=low,
-        success_high=high,
-        median_steps=float(np.median(steps)),
-        mean_steps_found=arrival.value,
-        error_steps_found=arrival.error,
-        restricted_mean=restricted.value,
-        error_restricted_mean=restricted.error,
-        mean_return=paid.value,
-        error_return=paid.error,
-        spl=nothing if track is None else success_by_path(found, shortest, track.path).value,
-        overhead=nothing if track is None else path_overhead(found, shortest, track.path).value,
-        walls=nothing if track is None else float(np.mean(track.walls)),
-        cycled=nothing if track is None else float(np.mean(track.cycled)),
-        failed=float(failed.mean()),
-        hits=hits.value,
-        error_hits=hits.error,
-        whiffs=whiffs.value,
+        **{name: x if np.ndim(x) else np.asarray(x).item() for name, x in values.items()}
     )
 
 
-def mean(values: Any) -> Estimate:
-    """The mean of float[n] and its standard error."""
+def mean(values: Any, among: Any = None) -> Estimate:
+    """The mean of float[..., n] along the last axis and its standard error, float[...]; of those
+    `among`, bool[..., n], if given."""
     values = np.asarray(values, float)
-    if values.size == 0:
-        return Estimate(float("nan"), float("nan"))
-    error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else float("nan")
-    return Estimate(float(values.mean()), float(error))
+    if among is None:
+        count: Any = values.shape[-1]
+        total = values.sum(-1)
+    else:
+        values = np.where(among, values, 0.0)
+        count, total = np.sum(among, -1), values.sum(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = total / np.where(count > 0, count, np.nan)
+        off = np.square(values - np.expand_dims(value, -1))
+        square = off.sum(-1) if among is None else np.where(among, off, 0.0).sum(-1)
+        error = np.sqrt(square / np.where(count > 1, count - 1, np.nan) / count)
+    return Estimate(value[()], error[()])
 
 
 def ratio(above: Any, below: Any) -> Estimate:
@@ -119,13 +141,13 @@ def ratio(above: Any, below: Any) -> Estimate:
     return Estimate(value, mean(above - value * below).error / float(below.mean()))
 
 
-def wilson(successes: Any, trials: Any, z: float = 1.959963984540054) -> tuple[float, float]:
+def wilson(successes: Any, trials: Any, z: float = 1.959963984540054) -> tuple[Any, Any]:
     """Wilson's score interval of a proportion, by default at 95 % (E. B. Wilson 1927)."""
-    p = successes / trials
+    p = np.asarray(successes) / trials
     scale = 1 + z**2 / trials
     centre = (p + z**2 / (2 * trials)) / scale
     half = z * np.sqrt(p * (1 - p) / trials + z**2 / (4 * trials**2)) / scale
-    return float(max(centre - half, 0.0)), float(min(centre + half, 1.0))
+    return np.maximum(centre - half, 0.0)[()], np.minimum(centre + half, 1.0)[()]
 
 
 class Arrivals(NamedTuple):
@@ -180,7 +202,7 @@ def arrivals(steps: Any, found: Any, failed: Any = None) -> Arrivals:
     return Arrivals(times, 1 - away, away * np.sqrt(growth))
 
 
-def restricted_mean(steps: Any, found: Any, horizon: int) -> Estimate:
+def restricted_mean(steps: Any, found: Any, horizon: Any) -> Estimate:
     """Mean of the arrival time up to `horizon` steps; who is not found by then counts with that."""
     return mean(np.where(np.asarray(found, bool), np.minimum(steps, horizon), horizon))
 
@@ -195,7 +217,7 @@ def path_overhead(found: Any, shortest: Any, path: Any) -> Estimate:
     """Mean of path over shortest way, float[n] lengths, of those that found the source."""
     shortest, path = np.asarray(shortest, float), np.asarray(path, float)
     use = np.asarray(found, bool) & (shortest > 0)
-    return mean(path[use] / shortest[use])
+    return mean(path / np.where(use, shortest, 1.0), use)
 
 
 def success_by_path(found: Any, shortest: Any, path: Any) -> Estimate:

@@ -46,8 +46,11 @@ def recipe(env: Any) -> Recipe:
         return ARMS
     if isinstance(env.sensor, BeliefAround):
         return BELIEF
-    puffs = isinstance(env.plume, TrackingPlume | FilamentPlume)
-    return TRACKING if puffs and isinstance(env.ending, LeftPlume) else SEARCH
+    if not isinstance(env.ending, LeftPlume):
+        return SEARCH
+    if isinstance(env.plume, FilamentPlume):
+        return FILAMENTS
+    return TRACKING if isinstance(env.plume, TrackingPlume) else SEARCH
 
 
 SEARCH = Recipe(lambda env, params, seed, told: rewards.with_progress_reward(env, params))
@@ -93,31 +96,28 @@ MOST_BYTES = 4e9
 STRIDE = 2
 """Steps from a frame of a tape to the next."""
 
-PAID = 0.05
-"""Of the published reward, whose 101 is more than a value learns well."""
-
 
 def on_tapes(
     env: Any,
     params: Any,
     seed: int,
     told: Told,
+    floor: float,
     tapes: int = TAPES,
     seconds_more: float = SECONDS_MORE,
 ) -> tuple[Any, Any]:
-    """Plume tracking on tapes, among easier and harder relatives of the task.
+    """Plume tracking on tapes, which tell concentrations from `floor` on, among easier and harder
+    relatives of the task.
 
     Of the tapes a quarter blow in a wind that does not turn, every second of these with 40 % of the
     puffs. In a second set puffs grow half as fast; it comes in after a quarter of the training, and
     half of the episodes play it from the middle on. Episodes start all along the plume, as far as
-    the source can be reached. The reward is the published code's, times `PAID`. Of long episodes
-    there are fewer tapes, as many as `MOST_BYTES` hold.
+    the source can be reached. Of long episodes there are fewer tapes, as many as `MOST_BYTES` hold.
     """
     plume, numbers = env.plume, params.plume
     steps, dt = int(params.max_steps), float(params.dt)
     tracking = isinstance(plume, TrackingPlume)
     low, high = _region(plume, numbers)
-    floor = _floor(params)
     cassette = Cassette(
         num_frames=(steps + round(seconds_more / dt)) // STRIDE,
         every=STRIDE,
@@ -136,21 +136,16 @@ def on_tapes(
     fresh = replace(plume, warmup=0)
     key = jax.random.fold_in(jax.random.key(seed), 2**31 - 2)
     tape, rolled = make_tape(fresh, [*variants, *slow], key, cassette, margin=steps, progress=told)
-    start, reward = PlumeQuantiles(), TrackingCode()
-    own = params.reward if isinstance(env.reward, TrackingCode) else reward.default_params()
-    paid = ("found", "step", "off_plume", "per_metre", "lost")
-    own = own.replace(**{name: np.float32(getattr(own, name) * PAID) for name in paid})
+    start = PlumeQuantiles()
     params = params.replace(
         plume=rolled,
-        reward=own,
         start=start.default_params().replace(
             lowest=np.float32(5.0), highest=_farthest(env, params)
         ),
     )
     first, then = np.repeat([1.0, 0.0], tapes), np.ones(2 * tapes)
     stages = {"plume.shares": np.stack([first, then])}
-    env = replace(env, plume=tape, start=start, reward=reward)
-    return env, curriculum(params, [0.25, 0.5], stages)
+    return replace(env, plume=tape, start=start), curriculum(params, [0.25, 0.5], stages)
 
 
 def _region(plume: Any, params: Any) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -191,8 +186,23 @@ def _relatives(plume: Any, params: Any, count: int) -> list[Any]:
     return [(params, (steady, thin)[(i // 4) % 2])[i % 4 == 0] for i in range(count)]
 
 
+PAID = 0.05
+"""Of the published reward, whose 101 is more than a value learns well."""
+
+
+def tracking(env: Any, params: Any, seed: int, told: Told, **sizes: Any) -> tuple[Any, Any]:
+    """`on_tapes`, paid by the published code's reward times `PAID`."""
+    reward = TrackingCode()
+    own = params.reward if isinstance(env.reward, TrackingCode) else reward.default_params()
+    paid = ("found", "step", "off_plume", "per_metre", "lost")
+    own = own.replace(**{name: np.float32(getattr(own, name) * PAID) for name in paid})
+    floor = _floor(params)
+    env, params = replace(env, reward=reward), params.replace(reward=own)
+    return on_tapes(env, params, seed, told, floor, **sizes)
+
+
 TRACKING = Recipe(
-    on_tapes,
+    tracking,
     Shapes(
         num_envs=256,
         num_steps=128,
@@ -206,3 +216,22 @@ TRACKING = Recipe(
     plumes=16,
 )
 """Plumes of puffs to be tracked: on tapes, with a recurrent network."""
+
+
+def filaments(env: Any, params: Any, seed: int, told: Told, **sizes: Any) -> tuple[Any, Any]:
+    """`on_tapes`, paid for coming nearer wherever that is.
+
+    The published reward takes more for a search between whiffs than for getting lost beside the
+    source, and pays nothing for coming nearer there: by it nobody learns to search.
+    """
+    reward = rewards.Progress()
+    own = reward.default_params().replace(
+        goal=np.float32(5.0), penalty=np.float32(0.002), per_cell=np.float32(0.25)
+    )
+    floor = _floor(params)
+    env, params = replace(env, reward=reward), params.replace(reward=own)
+    return on_tapes(env, params, seed, told, floor, **sizes)
+
+
+FILAMENTS = TRACKING._replace(prepare=filaments)
+"""Filaments to be tracked: where whiffs are rare."""

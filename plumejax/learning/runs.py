@@ -1,7 +1,8 @@
 """learning/runs: a training on disk: what it is a function of, its files, its agent."""
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from plumejax.base.agents import Shared
-from plumejax.base.errors import ValidationError, require
+from plumejax.base.errors import ValidationError, near, require
 from plumejax.base.files import write_whole
 from plumejax.base.registry import find, make
 from plumejax.learning.agent import Agent
@@ -73,6 +74,69 @@ def _config(stored: dict[str, Any]) -> RunConfig:
         "hyperparameters": Hyperparameters(**stored["hyperparameters"]),
     }
     return RunConfig(**{**stored, **parts})
+
+
+UPDATES_PER_CALL = 5
+
+
+def new_config(
+    task: str,
+    *,
+    seed: int = 0,
+    seeds: int = 1,
+    steps: int | None = None,
+    data: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    shapes: Mapping[str, Any] | None = None,
+    hyperparameters: Mapping[str, Any] | None = None,
+    option: str = "",
+) -> RunConfig:
+    """The config of a training by the recipe of its task, but for what is given.
+
+    Args:
+      task: its id.
+      seed, seeds, data: as in `RunConfig`.
+      steps: environment steps, rounded up to whole calls.
+      settings: numbers of the task by dotted path.
+      shapes: fields of `Shapes`; without `num_envs` there are as many lanes as fit.
+      hyperparameters: fields of `Hyperparameters`.
+      option: stands before their names in an error.
+
+    Raises `ValidationError` for what is not known or not allowed.
+    """
+    config = RunConfig(task, seed, 1, UPDATES_PER_CALL, data, dict(settings or {}), seeds=seeds)
+    usual = recipe(make_task(config)[0])
+    numbers = changed(usual.hyperparameters, hyperparameters or {}, option)
+    given = {name: tuple(x) if isinstance(x, list) else x for name, x in (shapes or {}).items()}
+    for name in given:
+        known = [each.name for each in fields(Shapes)]
+        _require_named("shapes", name, known)
+    config = replace(config, shapes=replace(usual.shapes, **given))
+    if "num_envs" not in given:
+        config = fitting_shapes(config)
+    a_call = config.updates_per_call * config.shapes.num_envs * config.shapes.num_steps
+    updates = -(-(steps or usual.steps) // a_call) * config.updates_per_call
+    return replace(config, updates=updates, hyperparameters=numbers.replace(updates=float(updates)))
+
+
+def changed(usual: Hyperparameters, given: Mapping[str, Any], option: str = "") -> Hyperparameters:
+    """Hyperparameters with some replaced. Raises `ValidationError` for a name that is none of
+    theirs, or a number that is not allowed; `option` stands before it."""
+    known = [each.name for each in fields(Hyperparameters) if each.name != "updates"]
+    for name, value in given.items():
+        _require_named(option.strip(), name, known)
+        share = name in ("gamma", "gae_lambda", "anneal")
+        good = type(value) in (int, float) and 0 <= value < float("inf")
+        good = good and (value <= 1 or not share)
+        allowed = "a number from 0 to 1" if share else "a number >= 0"
+        require(good, f"{option}{name}", value, allowed)
+    return usual.replace(**{name: float(value) for name, value in given.items()})
+
+
+def _require_named(where: str, name: str, known: list[str]) -> None:
+    if name not in known:
+        hint, names = near(name, known), ", ".join(known)
+        raise ValidationError(f"{where} {name}: no such number.{hint} There are: {names}".lstrip())
 
 
 def make_task(config: RunConfig) -> tuple[Any, Any]:

@@ -15,25 +15,33 @@ def keys(first: int, count: int) -> jax.Array:
     return jnp.stack([jax.random.key(first + k) for k in range(count)])
 
 
-def side_by_side(run: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """`run(one, *shared)`, pure, as a function of `count` of them, whose leaves lead with `count`.
+def each(run: Callable[..., Any]) -> Callable[..., Any]:
+    """`run(one, *shared)`, pure, as a function of several, whose leaves lead with how many.
 
-    Each device has its share of them and waits for none of the others. On a CPU it runs its own one
-    after another, since there a product of matrices for each is slower than the products one by
-    one; elsewhere side by side. No number depends on that, but for rounding.
+    On a CPU one after another, since there a product of matrices for each is slower than the
+    products one by one; elsewhere side by side.
     """
-    devices = gcd(count, jax.local_device_count())
-    mesh = jax.make_mesh((devices,), ("seeds",), axis_types=(AxisType.Auto,))
-    one_by_one = jax.default_backend() == "cpu"
 
-    def on_each_device(some: Any, *shared: Any) -> Any:
-        if one_by_one:
+    def all_of_them(some: Any, *shared: Any) -> Any:
+        if jax.default_backend() == "cpu":
             return jax.lax.map(lambda one: run(one, *shared), some)
         return jax.vmap(lambda one: run(one, *shared))(some)
 
+    return all_of_them
+
+
+def side_by_side(run: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """`run(one, *shared)`, pure, as a function of `count` of them, whose leaves lead with `count`.
+
+    Each device has its share of them and waits for none of the others. No number depends on that,
+    but for rounding.
+    """
+    devices = gcd(count, jax.local_device_count())
+    mesh = jax.make_mesh((devices,), ("seeds",), axis_types=(AxisType.Auto,))
+
     def spread(every: Any, *shared: Any) -> Any:
         return jax.shard_map(
-            on_each_device,
+            each(run),
             mesh=mesh,
             in_specs=(P("seeds"), *[P() for _ in shared]),
             out_specs=P("seeds"),

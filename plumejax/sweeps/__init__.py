@@ -2,5 +2,6 @@
 
 from plumejax.sweeps.designs import Design, grid, listed, random, sobol
 from plumejax.sweeps.sweep import Sweep
+from plumejax.sweeps.trainings import Best, TrainingSweep, best
 
-__all__ = ["Design", "Sweep", "grid", "listed", "random", "sobol"]
+__all__ = ["Best", "Design", "Sweep", "TrainingSweep", "best", "grid", "listed", "random", "sobol"]

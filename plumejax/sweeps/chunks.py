@@ -1,8 +1,8 @@
 """sweeps/chunks: a sweep in parts, each a pure function of the sweep and of which part it is."""
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,10 +15,8 @@ from plumejax.evaluation import lanes as side_by_side
 from plumejax.evaluation.episodes import Outcomes, in_order
 from plumejax.evaluation.statistics import Summary, summarise
 from plumejax.evaluation.trials import evaluation_key
-from plumejax.sweeps.cells import Cells, Table, tabulated
-
-EPISODES = 2**15
-"""Of a chunk, about: what is lost of a sweep that is stopped."""
+from plumejax.sweeps.cells import Cells, Table, differing, tabulated
+from plumejax.sweeps.units import unit
 
 LANES = 2048
 """Episodes side by side, at most."""
@@ -26,10 +24,19 @@ LANES = 2048
 SHARE = 0.5
 """Of the memory that is free, what the lanes of a sweep may take."""
 
-MEASURES = tuple(field.name for field in fields(Summary) if field.name != "episodes")
-"""What is kept of each cell: the fields of `evaluation.statistics.Summary`."""
+MEASURES = {each.name: unit(each.name) for each in fields(Summary) if each.name != "episodes"}
+"""What is kept of each cell, the fields of `evaluation.statistics.Summary`, with their units."""
 
 Told = Callable[[int], None]
+
+
+class Cell(NamedTuple):
+    """One cell: its number, what is played, and its seed if that is swept."""
+
+    number: int
+    policy: Any
+    params: Any
+    seed: int | None
 
 
 class Chunk(NamedTuple):
@@ -42,9 +49,9 @@ class Chunk(NamedTuple):
     room: int
 
 
-def chunks(blocks: tuple[int, ...], episodes: int) -> Iterator[Chunk]:
-    """The chunks of runs of cells, each of one policy; those of a run are about equally long."""
-    most, first = max(1, EPISODES // episodes), 0
+def chunks(blocks: tuple[int, ...], most: int) -> Iterator[Chunk]:
+    """The chunks of runs of cells, of up to `most` each; those of a run are about equally long."""
+    first = 0
     for block, size in enumerate(blocks):
         room = -(-size // -(-size // most))
         for start in range(0, size, room):
@@ -52,35 +59,45 @@ def chunks(blocks: tuple[int, ...], episodes: int) -> Iterator[Chunk]:
         first += size
 
 
-def play_chunk(sweep: Any, chunk: Chunk, told: Told = lambda ended: None) -> dict[str, np.ndarray]:
-    """`{measure: float64[cells]}` of a chunk's cells.
+def measured(
+    env: Any,
+    cells: Sequence[Cell],
+    seed: int,
+    episodes: int,
+    which: tuple[int, ...] | None = None,
+    told: Told = lambda ended: None,
+) -> dict[str, np.ndarray]:
+    """`{measure: float64[cells]}` of cells of one program, `episodes` fresh ones each.
 
     Where the device runs out of memory half as many lanes are tried, down to one.
+
+    Args:
+      env: the task.
+      cells: what is played; a cell without a seed has `seed`.
+      which: of the leaves of their `(policy, params)` those that differ; by default it is seen.
+      told: hears how many more episodes have ended.
     """
-    env, cells = sweep.cells(range(chunk.first, chunk.first + chunk.cells))
     numbers = [(cell.policy, cell.params) for cell in cells]
-    # Room that is left over plays the last cell again, so that one program serves all chunks.
-    spare = chunk.room - chunk.cells
-    which = sweep.differing[chunk.block]
-    shared, varied = tabulated([*numbers, *numbers[-1:] * spare], which)
-    every = [*cells, *cells[-1:] * spare]
-    seeds = np.asarray(
-        [sweep.seed if cell.seed is None else cell.seed for cell in every], np.uint32
-    )
-    keys = _keys(seeds, np.asarray([cell.number for cell in every], np.uint32))
-    table = Table(shared, varied, keys, np.uint32(sweep.episodes))
-    game, count = Cells(env, which), chunk.room * sweep.episodes
+    which = differing(numbers) if which is None else which
+    shared, varied = tabulated(numbers, which)
+    seeds = np.asarray([seed if cell.seed is None else cell.seed for cell in cells], np.uint32)
+    keys = _keys(seeds, np.asarray([cell.number for cell in cells], np.uint32))
+    table = Table(shared, varied, keys, np.uint32(episodes))
+    game, count = Cells(env, which), len(cells) * episodes
     lanes = fitting(game, table, min(LANES, count))
     while True:
         try:
             parts = side_by_side.stream(game, table, count, lanes=lanes, progress=told)
-            outcomes = in_order(parts)
-            break
+            return _measures(cells, in_order(parts), episodes)
         except jax.errors.JaxRuntimeError as error:
-            if "RESOURCE_EXHAUSTED" not in str(error) or lanes == 1:
+            if not out_of_memory(error) or lanes == 1:
                 raise
             lanes //= 2
-    return _measures(sweep, cells, outcomes)
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether a device had too little memory."""
+    return "RESOURCE_EXHAUSTED" in str(error)
 
 
 @jax.jit
@@ -93,20 +110,18 @@ def _keys(seeds: jax.Array, numbers: jax.Array) -> jax.Array:
     return jax.vmap(one)(seeds, numbers)
 
 
-def _measures(sweep: Any, cells: list[Any], outcomes: Outcomes) -> dict[str, np.ndarray]:
-    rows = []
-    for i, cell in enumerate(cells):
-        part = slice(i * sweep.episodes, (i + 1) * sweep.episodes)
-        own = jax.tree.map(lambda x, part=part: x[part], outcomes)
-        refused = int(np.sum(own.steps < 0))
-        if refused:
-            raise PlumeError(
-                f"cell {cell.number}: in {refused} of {sweep.episodes} episodes the policy gave an"
-                " action that the task refuses"
-            )
-        radius = getattr(getattr(cell.params, "ending", None), "radius", 0.0)
-        rows.append(asdict(summarise(own, float(radius))))
-    return {name: np.asarray([row[name] for row in rows], np.float64) for name in MEASURES}
+def _measures(cells: Sequence[Cell], outcomes: Outcomes, episodes: int) -> dict[str, np.ndarray]:
+    by_cell = jax.tree.map(lambda x: x.reshape(len(cells), episodes, *x.shape[1:]), outcomes)
+    refused = np.sum(by_cell.steps < 0, axis=1)
+    if refused.any():
+        cell = int(np.argmax(refused))
+        raise PlumeError(
+            f"cell {cells[cell].number}: in {refused[cell]} of {episodes} episodes the policy gave"
+            " an action that the task refuses"
+        )
+    radii = [getattr(getattr(cell.params, "ending", None), "radius", 0.0) for cell in cells]
+    summary = vars(summarise(by_cell, np.asarray(radii, float)))
+    return {name: np.asarray(summary[name], np.float64) for name in MEASURES}
 
 
 def fitting(game: Cells, table: Table, lanes: int) -> int:

@@ -52,6 +52,13 @@ def grid(axes: Mapping[str, Any]) -> Design:
     return Design(shape, tuple((name, (name,)) for name in values), columns)
 
 
+def crossed(design: Design, name: str, values: np.ndarray) -> Design:
+    """Every cell of a design with every one of `values`, which are the last axis."""
+    columns = {key: np.repeat(column, len(values), 0) for key, column in design.columns.items()}
+    columns[name] = np.tile(values, design.size)
+    return Design((*design.shape, len(values)), (*design.axes, (name, (name,))), columns)
+
+
 def listed(columns: Mapping[str, Any]) -> Design:
     """Cells one by one: `{name: the value of each cell}`, all of one length; one axis, "cell".
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plumejax.base.errors import require
 from plumejax.base.extras import need
-from plumejax.sweeps.chunks import Chunk, Told, play_chunk
+from plumejax.sweeps.chunks import Chunk, Told
 from plumejax.sweeps.store import Memory, Store
 
 Played = Iterator[tuple[Chunk, dict[str, np.ndarray]]]
@@ -45,9 +45,9 @@ def _bar(sweep: Any, pending: list[Chunk]) -> Iterator[Told]:
     """A progress bar with the time left."""
     columns = (BarColumn(), TextColumn("{task.percentage:3.0f}%"), TimeRemainingColumn())
     with Progress(*columns, TextColumn("left  {task.description}"), transient=True) as shown:
-        episodes = sum(chunk.room for chunk in pending) * sweep.episodes
-        bar = shown.add_task(f"{len(pending)} chunks of {sweep.task}", total=episodes)
-        yield lambda ended: shown.advance(bar, ended)
+        work = sum(map(sweep.work, pending))
+        bar = shown.add_task(f"{len(pending)} chunks of {sweep.task}", total=work)
+        yield lambda done: shown.advance(bar, done)
 
 
 def local(sweep: Any, pending: list[Chunk], told: Told) -> Played:
@@ -59,7 +59,7 @@ def local(sweep: Any, pending: list[Chunk], told: Told) -> Played:
         device = free.pop()
         try:
             with jax.default_device(device):
-                return chunk, play_chunk(sweep, chunk, told)
+                return chunk, sweep.play(chunk, told)
         finally:
             free.append(device)
 
@@ -83,17 +83,21 @@ def by_ray(sweep: Any, pending: list[Chunk], told: Told) -> Played:
     if started:
         ray.init(os.environ.get("RAY_ADDRESS"), log_to_driver=False, include_dashboard=False)
     try:
-        task = ray.remote(max_retries=RETRIES)(play_chunk)
+        task = ray.remote(max_retries=RETRIES)(_play)
         shared = ray.put(sweep)
         waiting = {task.remote(shared, chunk): chunk for chunk in pending}
         while waiting:
             (ended, *_), _ = ray.wait(list(waiting), num_returns=1)
             chunk = waiting.pop(ended)
             yield chunk, ray.get(ended)
-            told(chunk.room * sweep.episodes)
+            told(sweep.work(chunk))
     finally:
         if started:
             ray.shutdown()
+
+
+def _play(sweep: Any, chunk: Chunk) -> dict[str, np.ndarray]:
+    return sweep.play(chunk)
 
 
 EXECUTORS: dict[str, Callable[[Any, list[Chunk], Told], Played]] = {"local": local, "ray": by_ray}

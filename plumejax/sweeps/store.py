@@ -11,9 +11,7 @@ import numpy as np
 from plumejax.base.errors import ValidationError, require
 from plumejax.base.extras import need
 from plumejax.base.files import UNREADABLE
-from plumejax.sweeps.chunks import MEASURES, Chunk
-from plumejax.sweeps.units import MEASURES as UNITS
-from plumejax.sweeps.units import described
+from plumejax.sweeps.chunks import Chunk
 
 DONE = "done"
 """The array that says which cells have been played."""
@@ -25,7 +23,7 @@ MOST = 2**16
 def blank(sweep: Any) -> Any:
     """The `xarray.Dataset` of a sweep of which nothing has been played: NaN everywhere."""
     xarray = need("xarray", "data")
-    design, params = sweep.design, sweep.made[1]
+    design = sweep.design
     coordinates: dict[str, Any] = {}
     dims = []
     for axis, names in design.axes:
@@ -33,14 +31,12 @@ def blank(sweep: Any) -> Any:
         # A coordinate of several numbers cannot have the name of its axis.
         dims.append(axis if flat or axis not in names else f"{axis}.number")
         for name in names:
-            values, about = design.along(name), {}
-            if name not in ("policy", "seed") and not name.startswith("policy."):
-                about = described(params, name)
+            values = design.along(name)
             more = tuple(f"{name}.{i}" for i in range(values.ndim - 1))
-            coordinates[name] = ((dims[-1], *more), values, about)
+            coordinates[name] = ((dims[-1], *more), values, sweep.attributes(name))
     arrays = {
-        name: (dims, np.full(design.shape, np.nan), {"units": UNITS.get(name, "1")})
-        for name in MEASURES
+        name: (dims, np.full(design.shape, np.nan), {"units": unit})
+        for name, unit in sweep.measures.items()
     }
     played = {DONE: (dims, np.zeros(design.shape, np.uint8), {"long_name": "played"})}
     about = {"sweep": json.dumps(sweep.description), "episodes": sweep.episodes}

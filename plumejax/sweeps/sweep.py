@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -17,18 +17,13 @@ from plumejax.base import paths, registry
 from plumejax.base.errors import ValidationError, near, require
 from plumejax.evaluation.trials import Trial, held, make_agent, make_task
 from plumejax.sweeps.cells import differing
-from plumejax.sweeps.chunks import Chunk, chunks
+from plumejax.sweeps.chunks import MEASURES, Cell, Chunk, Told, chunks, measured
 from plumejax.sweeps.designs import Design, grid, listed
+from plumejax.sweeps.units import described
 from plumejax.version import __version__
 
-
-class Cell(NamedTuple):
-    """One cell: its number, what is played, and its seed if that is swept."""
-
-    number: int
-    policy: Any
-    params: Any
-    seed: int | None
+EPISODES = 2**15
+"""Of a chunk, about: what is lost of a sweep that is stopped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +127,7 @@ class Sweep:
             forms = sorted({str(jax.tree.structure(cell.policy)) for cell in cells})
             require(len(forms) == 1, "policy", forms[:2], "of one form over the arguments swept")
             for cell in cells:
-                with _of_cell(cell.number, self.design):
+                with of_cell(cell.number, self.design):
                     env.validate(cell.params)
             found.append(differing([(cell.policy, cell.params) for cell in cells]))
             start += block
@@ -141,13 +136,36 @@ class Sweep:
     @property
     def chunks(self) -> list[Chunk]:
         """The parts that it is played in."""
-        return list(chunks(self.blocks, self.episodes))
+        return list(chunks(self.blocks, max(1, EPISODES // self.episodes)))
+
+    @property
+    def measures(self) -> Mapping[str, str]:
+        """What is measured, and its unit."""
+        return MEASURES
+
+    def attributes(self, column: str) -> dict[str, str]:
+        """What a column is, and its unit, as far as that is documented."""
+        if column in ("policy", "seed") or column.startswith("policy."):
+            return {}
+        return described(self.made[1], column)
+
+    def work(self, chunk: Chunk) -> int:
+        """Episodes that a chunk takes."""
+        return chunk.room * self.episodes
+
+    def play(self, chunk: Chunk, told: Told = lambda ended: None) -> dict[str, np.ndarray]:
+        """`{measure: float64[cells]}` of a chunk's cells."""
+        env, cells = self.cells(range(chunk.first, chunk.first + chunk.cells))
+        # Room that is left over plays the last cell again, so that one program serves all chunks.
+        every = [*cells, *cells[-1:] * (chunk.room - chunk.cells)]
+        which = self.differing[chunk.block]
+        found = measured(env, every, self.seed, self.episodes, which, told)
+        return {name: values[: chunk.cells] for name, values in found.items()}
 
     @cached_property
     def description(self) -> dict[str, Any]:
         """What exactly it is, for JSON: by this a store knows its sweep."""
         columns = self.design.columns
-        content = b"".join(np.ascontiguousarray(columns[name]).tobytes() for name in columns)
         params = {path: np.asarray(x) for path, x in paths.leaves(self.made[1]).items()}
         return {
             "task": self.task,
@@ -162,7 +180,7 @@ class Sweep:
             "seed": self.seed,
             "shape": list(self.design.shape),
             "axes": [[name, list(names)] for name, names in self.design.axes],
-            "values": hashlib.sha256(content).hexdigest(),
+            "values": hashed(self.design),
             "params": {path: _shown(x) for path, x in params.items()},
             "versions": {
                 "plumejax": __version__,
@@ -252,8 +270,15 @@ def _shown(numbers: np.ndarray) -> Any:
     return "sha256 " + hashlib.sha256(np.ascontiguousarray(numbers).tobytes()).hexdigest()
 
 
+def hashed(design: Design) -> str:
+    """What tells the values of a design from others."""
+    columns = design.columns.values()
+    content = b"".join(np.ascontiguousarray(values).tobytes() for values in columns)
+    return hashlib.sha256(content).hexdigest()
+
+
 @contextmanager
-def _of_cell(number: int, design: Design) -> Iterator[None]:
+def of_cell(number: int, design: Design) -> Iterator[None]:
     """What is refused inside is said to be of a cell."""
     try:
         yield

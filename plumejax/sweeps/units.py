@@ -6,14 +6,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-MEASURES = {
-    "median_steps": "step",
-    "mean_steps_found": "step",
-    "error_steps_found": "step",
-    "restricted_mean": "step",
-    "error_restricted_mean": "step",
-}
-"""Units of what is measured; what is not here is a pure number, or in the unit of the reward."""
+_STEPS = (
+    "median_steps",
+    "mean_steps_found",
+    "error_steps_found",
+    "restricted_mean",
+    "error_restricted_mean",
+)
+
+
+def unit(measure: str) -> str:
+    """Of a field of `Summary`; all but steps are pure numbers, or in the unit of the reward."""
+    return "step" if measure in _STEPS else "1"
+
 
 _UNIT = re.compile(
     r"(cells?|steps?|bits?|degrees|rad|mm|cm|m|ms|s|Hz|lengths?|1/s)"

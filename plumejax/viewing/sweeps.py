@@ -36,7 +36,8 @@ def figure(
     """A figure of one measure of a sweep.
 
     Along x, and along y if there is one: as a family of curves where y has few values, else as a
-    map; every other axis that is left makes panels. A design without axes is drawn as points.
+    map; every other axis that is left makes panels. A design without axes is drawn as points. Where
+    other axes vary and nothing else is said of seeds, it is their median and range.
 
     Args:
       data: the `xarray.Dataset` of a sweep.
@@ -49,6 +50,9 @@ def figure(
     """
     _require_known("value", value, list(data.data_vars))
     data = _sliced(data, dict(at or {}))
+    seeds = data.sizes.get("seed", 1)
+    pooled = seeds > 1 and "seed" not in (x, y) and seeds < data[value].size
+    data = _over_seeds(data, value) if pooled else data
     if "cell" in data.dims:
         return _scattered(data, value, x, y)
     axes = [name for name in data[value].dims if data.sizes[name] > 1]
@@ -68,6 +72,8 @@ def figure(
     columns = min(3, len(slices))
     rows = -(-len(slices) // columns)
     drawn = Figure(figsize=(4.6 * columns, 3.6 * rows), layout="constrained")
+    if pooled:
+        drawn.suptitle(f"median and range of {seeds} seeds", fontsize="medium")
     for axes_, where in zip(
         np.ravel(drawn.subplots(rows, columns, squeeze=False)),
         itertools.chain(slices, itertools.repeat(None)),
@@ -102,13 +108,23 @@ def _panel(
 
     names = [""] if y is None else [f"{y} = {_shown(data, y, i)}" for i in range(data.sizes[y])]
     labels = (label(data, x), label(data, value))
-    value_curves(axes, across[order], of(value), _bounds(value, of), names, labels)
+    value_curves(axes, across[order], of(value), _bounds(value, of, data.data_vars), names, labels)
 
 
-def _bounds(value: str, of: Any) -> Any:
-    if value == "success":
-        return of("success_low"), of("success_high")
-    if value in ERRORS:
+def _over_seeds(data: Any, value: str) -> Any:
+    """One measure with its bounds, as median, least and greatest of the seeds."""
+    one = data[value]
+    parts = {value: one.median("seed"), f"{value}_low": one.min("seed")}
+    found = data.drop_vars([*data.data_vars, "seed"])
+    found = found.assign(parts | {f"{value}_high": one.max("seed")})
+    found[value].attrs = one.attrs
+    return found
+
+
+def _bounds(value: str, of: Any, known: Any) -> Any:
+    if f"{value}_low" in known:
+        return of(f"{value}_low"), of(f"{value}_high")
+    if ERRORS.get(value) in known:
         error = 1.96 * of(ERRORS[value])
         return of(value) - error, of(value) + error
     return None

@@ -1,5 +1,7 @@
 """tests/cli/test_sweep: sweeps from files, pictures of stores."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,34 @@ def test_what_a_file_may_not_say_is_named(tmp_path, text, message):
     file.write_text(text)
     with pytest.raises(ValidationError, match=message):
         read(file)
+
+
+TRAININGS = """
+task = "PlumeSearchLocal-v0"
+episodes = 8
+[overrides]
+max_steps = 100
+ending.radius = 30
+[training]
+seeds = 2
+steps = 100
+shapes = {num_envs = 4, num_steps = 4, hidden = [4]}
+[axes]
+entropy = [0.001, 0.1]
+"""
+
+
+def test_a_file_may_ask_for_trainings(tmp_path, capsys):
+    file = tmp_path / "trained.toml"
+    file.write_text(TRAININGS)
+    assert main(["sweep", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "4 cells of 8 episodes" in said
+    assert re.search(
+        r"best by the median of its 2 seeds: entropy=0\.\d+\n  success median", said
+    )
+    assert load(tmp_path / "trained.zarr").success.dims == ("entropy", "seed")
+    assert (tmp_path / "trained.png").is_file()
+    file.write_text(TRAININGS.replace("seeds = 2", "seed = 2"))
+    assert main(["sweep", str(file)]) == 2
+    assert "training: no entry 'seed'. Did you mean 'seeds'" in capsys.readouterr().err

@@ -34,7 +34,7 @@ def test_a_lost_workers_chunks_are_played_again_and_the_result_is_the_same(
     tmp_path, small, run, cluster, monkeypatch
 ):
     lose = cluster
-    monkeypatch.setattr("plumejax.sweeps.chunks.EPISODES", 24)
+    monkeypatch.setattr("plumejax.sweeps.sweep.EPISODES", 24)
     sweep = small({"plume.sigma": np.geomspace(1, 16, 12), "ending.radius": [1.5, 3.0]})
     assert len(sweep.chunks) == 24
     ended = []

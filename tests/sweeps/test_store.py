@@ -28,9 +28,9 @@ KILLED = f"""
 import os, signal, sys
 import numpy as np
 import plumejax
-from plumejax.sweeps import chunks, store
+from plumejax.sweeps import store, sweep as module
 {SETTINGS}
-chunks.EPISODES = 24
+module.EPISODES = 24
 write = store.Store.write
 def and_die(self, chunk, measures):
     # In the midst of the third chunk: part of it is there, but not the mark that it is.
@@ -51,7 +51,7 @@ def test_a_killed_sweep_goes_on_and_comes_to_the_same(tmp_path, sweep, played, m
     assert before.done.values.ravel().tolist() == [1, 1, 0, 0, 0, 0]
     assert before.success.values[1, 0] == -1
     assert np.isnan(before.success.values.ravel()[3:]).all()
-    monkeypatch.setattr("plumejax.sweeps.chunks.EPISODES", 24)
+    monkeypatch.setattr("plumejax.sweeps.sweep.EPISODES", 24)
     told = []
     after = sweep.run(path, progress=told.append)
     assert sum(told) == 4 * 24  # what was finished is not played again

@@ -18,7 +18,7 @@ from plumejax.evaluation.statistics import Summary, summarise
 from plumejax.evaluation.trials import evaluation_key
 from plumejax.policies.catalogue import prepare
 from plumejax.sweeps import chunks as module
-from plumejax.sweeps.chunks import Chunk, chunks, play_chunk
+from plumejax.sweeps.chunks import Chunk, chunks
 from plumejax.sweeps.designs import listed, sobol
 
 
@@ -45,8 +45,8 @@ def test_the_result_has_labelled_axes_with_units(played):
 
 
 def test_the_parts_in_which_it_is_played_change_nothing(sweep):
-    whole = play_chunk(sweep, Chunk(0, 0, 6, 6))
-    parts = [play_chunk(sweep, Chunk(0, first, 2, 3)) for first in (0, 2, 4)]
+    whole = sweep.play(Chunk(0, 0, 6, 6))
+    parts = [sweep.play(Chunk(0, first, 2, 3)) for first in (0, 2, 4)]
     for name, values in whole.items():
         np.testing.assert_array_equal(values, np.concatenate([part[name] for part in parts]))
 
@@ -63,11 +63,11 @@ def test_other_numbers_take_no_other_program(small, run, played):
 
 
 def test_chunks_cover_each_run_of_cells_evenly():
-    assert list(chunks((10, 10), module.EPISODES // 4)) == [
+    assert list(chunks((10, 10), 4)) == [
         *(Chunk(0, 0, 4, 4), Chunk(0, 4, 4, 4), Chunk(0, 8, 2, 4)),
         *(Chunk(1, 10, 4, 4), Chunk(1, 14, 4, 4), Chunk(1, 18, 2, 4)),
     ]
-    assert list(chunks((2,), 10 * module.EPISODES)) == [
+    assert list(chunks((2,), 1)) == [
         Chunk(0, 0, 1, 1),
         Chunk(0, 1, 1, 1),
     ]
@@ -128,7 +128,7 @@ def test_a_device_that_runs_out_of_memory_is_given_half_the_lanes(sweep, monkeyp
         return real(*args, lanes=lanes, **more)
 
     monkeypatch.setattr(lanes, "stream", short_of_memory)
-    measures = play_chunk(sweep, Chunk(0, 0, 6, 6))
+    measures = sweep.play(Chunk(0, 0, 6, 6))
     assert asked == [144, 72, 36]
     np.testing.assert_array_equal(measures["success"], played.success.values.ravel())
 

@@ -55,6 +55,17 @@ def test_further_axes_are_panels_of_one_scale_and_slices_are_the_nearest():
     np.testing.assert_allclose(alone.collections[0].get_array(), data.success.sel(c=5.0).T)
 
 
+def test_seeds_are_drawn_as_their_median_and_range():
+    data = sweep(gamma=[0.9, 0.99], seed=[0, 1, 2])
+    drawn = figure(data)
+    (axes,) = drawn.axes
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [0.01, 0.04])
+    band = axes.collections[0].get_paths()[0].vertices[:, 1]
+    np.testing.assert_allclose([band.min(), band.max()], [0.0, 0.05])
+    assert drawn.get_suptitle() == "median and range of 3 seeds"
+    assert figure(data, x="seed").axes[0].get_xlabel() == "seed (m)"
+
+
 def test_a_list_of_cells_is_drawn_as_points():
     cells = {"success": ("cell", [0.1, 0.9, 0.5])}
     places = {"a": ("cell", [1.0, 2.0, 3.0]), "b": ("cell", [3.0, 1.0, 2.0])}
