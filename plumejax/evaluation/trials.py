@@ -106,10 +106,10 @@ def evaluation_key(seed: Any) -> jax.Array:
 def require_agent(name: str) -> None:
     """Raise `ValidationError` unless there is a policy, a trained agent or a table of that name."""
     path, known = Path(name), (PERFECT, *policies(), *shipped())
-    there = path.is_dir() or (path.suffix == ".npz" and path.is_file()) or name in known
-    hint = near(name, known)
-    allowed = f"a run directory, a file (*.npz), or one of {', '.join(known)}.{hint}"
-    require(there, "policy", name, allowed)
+    if name in known or path.is_dir() or (path.suffix == ".npz" and path.is_file()):
+        return
+    allowed = f"a run directory, a file (*.npz), or one of {', '.join(known)}.{near(name, known)}"
+    require(False, "policy", name, allowed)
 
 
 def make_agent(trial: Trial, env: Any, params: Any) -> tuple[Any, Any, Any]:

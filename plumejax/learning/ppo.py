@@ -81,6 +81,8 @@ class Hyperparameters(struct.PyTreeNode):
       clip: of the probability ratio (Schulman et al. 2017).
       entropy: weight of the entropy bonus.
       value: weight of the value loss.
+      ahead: weight of what lies ahead of an episode that ran out of time, in [0, 1]; at 0 the limit
+        is an end as any other.
       max_grad_norm: gradients are scaled down to this norm.
     """
 
@@ -92,6 +94,7 @@ class Hyperparameters(struct.PyTreeNode):
     clip: Any = 0.2
     entropy: Any = 0.003
     value: Any = 0.5
+    ahead: Any = 1.0
     max_grad_norm: Any = 0.5
 
 
@@ -242,7 +245,8 @@ class PPO:
                 return forward(self.network, parameters, hidden, final)[1]
 
             ahead = jax.lax.cond(jnp.any(cut), beyond, lambda: jnp.zeros_like(value))
-            paid = reward + hyper.gamma * jnp.where(cut, ahead, jnp.zeros_like(ahead))
+            kept = hyper.gamma * hyper.ahead
+            paid = reward + kept * jnp.where(cut, ahead, jnp.zeros_like(ahead))
             done = terminated | truncated
             data = _Data(inputs, start, action, distribution.log_prob(action), value, paid, done)
             totals = ended_episodes.add(

@@ -85,10 +85,7 @@ BELIEF = Recipe(
 
 
 TAPES = 48
-"""Plumes rolled out for a training on puffs, and as many again whose puffs grow half as fast."""
-
-SECONDS_MORE = 31.0
-"""That a tape is longer than an episode."""
+"""Plumes rolled out for a training on puffs, and as many again of others."""
 
 MOST_BYTES = 4e9
 """That the odour of all tapes takes; a device keeps a copy."""
@@ -96,74 +93,64 @@ MOST_BYTES = 4e9
 STRIDE = 2
 """Steps from a frame of a tape to the next."""
 
+SIDE = 7.0
+"""How far to either side of the source a tape reaches, in lengths of the plume."""
+
 
 def on_tapes(
-    env: Any,
-    params: Any,
-    seed: int,
-    told: Told,
-    floor: float,
-    tapes: int = TAPES,
-    seconds_more: float = SECONDS_MORE,
+    env: Any, params: Any, plumes: list[Any], cassette: Cassette, seed: int, told: Told
 ) -> tuple[Any, Any]:
-    """Plume tracking on tapes, which tell concentrations from `floor` on, among easier and harder
-    relatives of the task.
+    """A plume task on a tape of each of the numbers `plumes`; starts are all along the plume."""
+    fresh, steps = replace(env.plume, warmup=0), int(params.max_steps)
+    key = jax.random.fold_in(jax.random.key(seed), 2**31 - 2)
+    tape, rolled = make_tape(fresh, plumes, key, cassette, margin=steps, progress=told)
+    start = PlumeQuantiles()
+    params = params.replace(plume=rolled, start=start.default_params())
+    return replace(env, plume=tape, start=start), params
 
-    Of the tapes a quarter blow in a wind that does not turn, every second of these with 40 % of the
-    puffs. In a second set puffs grow half as fast; it comes in after a quarter of the training, and
-    half of the episodes play it from the middle on. Episodes start all along the plume, as far as
-    the source can be reached. Of long episodes there are fewer tapes, as many as `MOST_BYTES` hold.
-    """
-    plume, numbers = env.plume, params.plume
-    steps, dt = int(params.max_steps), float(params.dt)
-    tracking = isinstance(plume, TrackingPlume)
-    low, high = _region(plume, numbers)
-    cassette = Cassette(
-        num_frames=(steps + round(seconds_more / dt)) // STRIDE,
+
+def _cassette(
+    env: Any, params: Any, seconds_more: float, warmup: float, downwind: float, cell: float
+) -> Cassette:
+    """Tapes `seconds_more` longer than an episode, after `warmup` seconds, of the region as far
+    as `downwind` lengths from the source."""
+    plume, numbers, dt = env.plume, params.plume, float(params.dt)
+    low, high = np.asarray(numbers.low, float), np.asarray(numbers.high, float)
+    source = np.asarray(numbers.source, float)[:2]
+    low = np.maximum(low, source - np.asarray([2.0, SIDE]))
+    high = np.minimum(high, source + np.asarray([downwind, SIDE]))
+    floor = _floor(params)
+    return Cassette(
+        num_frames=(int(params.max_steps) + round(seconds_more / dt)) // STRIDE,
         every=STRIDE,
-        warmup=plume.warmup // STRIDE,
-        low=low,
-        high=high,
-        cell=0.05 if tracking else 0.1,
+        warmup=round(warmup / dt) // STRIDE,
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        cell=cell,
         wind_cell=1.0 if isinstance(plume.wind, FarrellWind) else None,
         smallest=floor,
         peak=1e4 * floor,
     )
-    tape_bytes = cassette.num_frames * float(np.prod(cassette.grid(cassette.cell).size))
-    tapes = max(1, min(tapes, int(MOST_BYTES / (2 * tape_bytes))))
-    variants = _relatives(plume, numbers, tapes)
-    slow = [each.replace(growth=each.growth * np.float32(0.5)) for each in variants]
-    fresh = replace(plume, warmup=0)
-    key = jax.random.fold_in(jax.random.key(seed), 2**31 - 2)
-    tape, rolled = make_tape(fresh, [*variants, *slow], key, cassette, margin=steps, progress=told)
-    start = PlumeQuantiles()
-    params = params.replace(
-        plume=rolled,
-        start=start.default_params().replace(
-            lowest=np.float32(5.0), highest=_farthest(env, params)
-        ),
-    )
-    first, then = np.repeat([1.0, 0.0], tapes), np.ones(2 * tapes)
-    stages = {"plume.shares": np.stack([first, then])}
-    return replace(env, plume=tape, start=start), curriculum(params, [0.25, 0.5], stages)
 
 
-def _region(plume: Any, params: Any) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where the odour is looked up: the plume's region, as far as an agent can make use of it."""
-    low, high = np.asarray(params.low, float), np.asarray(params.high, float)
-    source = np.asarray(params.source, float)[:2]
-    low = np.maximum(low, source - np.asarray([2.0, 7.0]))
-    high = np.minimum(high, source + np.asarray([20.0, 7.0]))
-    return tuple(low.tolist()), tuple(high.tolist())
+def _fitting(tapes: int, cassette: Cassette) -> int:
+    """As many pairs of tapes, up to `tapes`, as `MOST_BYTES` hold."""
+    each = cassette.num_frames * float(np.prod(cassette.grid(cassette.cell).size))
+    return max(1, min(tapes, int(MOST_BYTES / (2 * each))))
 
 
-def _farthest(env: Any, params: Any) -> np.float32:
-    """Per cent of the puffs along x, from whose places the source can be reached in time."""
+def _reached(env: Any, params: Any, part: float) -> float:
+    """How far from the source, upwind all the way, an agent can start that is to be there in a part
+    of the time; in lengths of the plume."""
     wind = np.asarray(env.plume.wind.mean(params.plume.wind))
     speed = float(params.motion.max_speed - params.motion.drift * np.hypot(*wind))
-    reach = speed * float(params.max_steps) * float(params.dt)
+    return speed * part * float(params.max_steps) * float(params.dt)
+
+
+def _percent(params: Any, distance: float) -> float:
+    """Per cent of the puffs along x that are as near to the source."""
     way = float(params.plume.high[0] - params.plume.source[0])
-    return np.float32(np.clip(100 * reach / way, 10.0, 97.0))
+    return 100 * distance / way
 
 
 def _floor(params: Any) -> float:
@@ -190,15 +177,32 @@ PAID = 0.05
 """Of the published reward, whose 101 is more than a value learns well."""
 
 
-def tracking(env: Any, params: Any, seed: int, told: Told, **sizes: Any) -> tuple[Any, Any]:
-    """`on_tapes`, paid by the published code's reward times `PAID`."""
+def tracking(
+    env: Any, params: Any, seed: int, told: Told, tapes: int = TAPES, seconds_more: float = 31.0
+) -> tuple[Any, Any]:
+    """Plume tracking on tapes, among easier and harder relatives of the task.
+
+    Of the tapes a quarter blow in a wind that does not turn, every second of these with 40 % of the
+    puffs. In a second set puffs grow half as fast; it comes in after a quarter of the training, and
+    half of the episodes play it from the middle on. Episodes start all along the plume, as far as
+    the source can be reached. Of long episodes there are fewer tapes. The reward is the published
+    code's, times `PAID`.
+    """
+    dt = float(params.dt)
+    cassette = _cassette(env, params, seconds_more, env.plume.warmup * dt, 20.0, 0.05)
+    tapes = _fitting(tapes, cassette)
+    plumes = _relatives(env.plume, params.plume, tapes)
+    plumes += [each.replace(growth=each.growth * np.float32(0.5)) for each in plumes]
+    highest = np.clip(_percent(params, _reached(env, params, 1.0)), 10.0, 97.0)
     reward = TrackingCode()
     own = params.reward if isinstance(env.reward, TrackingCode) else reward.default_params()
     paid = ("found", "step", "off_plume", "per_metre", "lost")
     own = own.replace(**{name: np.float32(getattr(own, name) * PAID) for name in paid})
-    floor = _floor(params)
-    env, params = replace(env, reward=reward), params.replace(reward=own)
-    return on_tapes(env, params, seed, told, floor, **sizes)
+    env, params = on_tapes(env, params, plumes, cassette, seed, told)
+    start = params.start.replace(lowest=np.float32(5.0), highest=np.float32(highest))
+    env, params = replace(env, reward=reward), params.replace(reward=own, start=start)
+    first, then = np.repeat([1.0, 0.0], tapes), np.ones(2 * tapes)
+    return env, curriculum(params, [0.25, 0.5], {"plume.shares": np.stack([first, then])})
 
 
 TRACKING = Recipe(
@@ -218,20 +222,34 @@ TRACKING = Recipe(
 """Plumes of puffs to be tracked: on tapes, with a recurrent network."""
 
 
-def filaments(env: Any, params: Any, seed: int, told: Told, **sizes: Any) -> tuple[Any, Any]:
-    """`on_tapes`, paid for coming nearer wherever that is.
+def filaments(
+    env: Any, params: Any, seed: int, told: Told, tapes: int = TAPES, seconds_more: float = 12.0
+) -> tuple[Any, Any]:
+    """Filaments to be tracked: on tapes, each of a wind of its own, paid for coming nearer wherever
+    that is.
 
     The published reward takes more for a search between whiffs than for getting lost beside the
-    source, and pays nothing for coming nearer there: by it nobody learns to search.
+    source, and pays nothing for coming nearer there: by it nobody learns to search. Starts are
+    where the source can be reached in less than half of the time.
     """
+    far = _reached(env, params, 0.45)
+    cassette = _cassette(env, params, seconds_more, 30.0, 2.0 * far, 0.1)
+    plumes = _relatives(env.plume, params.plume, 2 * _fitting(tapes, cassette))
+    highest = np.clip(_percent(params, far), 4.0, 97.0)
+    env, params = on_tapes(env, params, plumes, cassette, seed, told)
+    start = params.start.replace(lowest=np.float32(2.0), highest=np.float32(highest))
     reward = rewards.Progress()
     own = reward.default_params().replace(
-        goal=np.float32(5.0), penalty=np.float32(0.002), per_cell=np.float32(0.25)
+        goal=np.float32(3.0), penalty=np.float32(0.002), per_cell=np.float32(2.0)
     )
-    floor = _floor(params)
-    env, params = replace(env, reward=reward), params.replace(reward=own)
-    return on_tapes(env, params, seed, told, floor, **sizes)
+    return replace(env, reward=reward), params.replace(reward=own, start=start)
 
 
-FILAMENTS = TRACKING._replace(prepare=filaments)
-"""Filaments to be tracked: where whiffs are rare."""
+FILAMENTS = TRACKING._replace(
+    prepare=filaments,
+    shapes=replace(TRACKING.shapes, num_envs=512, num_steps=64, units=128),
+    hyperparameters=Hyperparameters(
+        learning_rate=1e-3, gamma=0.99, gae_lambda=0.98, entropy=0.006, ahead=0.0
+    ),
+)
+"""Filaments to be tracked: whiffs are rare, time is short, and beyond it nothing counts."""

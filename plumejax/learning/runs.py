@@ -125,7 +125,7 @@ def changed(usual: Hyperparameters, given: Mapping[str, Any], option: str = "") 
     known = [each.name for each in fields(Hyperparameters) if each.name != "updates"]
     for name, value in given.items():
         _require_named(option.strip(), name, known)
-        share = name in ("gamma", "gae_lambda", "anneal")
+        share = name in ("gamma", "gae_lambda", "anneal", "ahead")
         good = type(value) in (int, float) and 0 <= value < float("inf")
         good = good and (value <= 1 or not share)
         allowed = "a number from 0 to 1" if share else "a number >= 0"

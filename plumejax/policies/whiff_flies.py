@@ -43,9 +43,10 @@ class Jayaram(struct.PyTreeNode):
     """The walking fly of Jayaram et al. 2022, which follows how often whiffs come and how long.
 
     It walks at 10.1 mm/s and turns at a rate of 1/0.75 Hz by |N(30, 8)| degrees, toward upwind with
-    probability 1 / (1 + exp(-0.242 W - 3.872 ON)): W the sum over whiffs of exp(-(t - t_whiff) /
-    2 s), ON half of whether there is odour, low-passed by 2 s. A whiff is odour that begins, 85 ms
-    or more after the last. Its heading diffuses as that of `Demir`.
+    probability 1 / (1 + exp(-alpha W - beta ON)), measured as alpha = 0.242 and beta = 3.872: W the
+    sum over whiffs of exp(-(t - t_whiff) / 2 s), ON half of whether there is odour, low-passed by
+    2 s. A whiff is odour that begins, 85 ms or more after the last. Its heading diffuses as that of
+    `Demir`.
 
     `Saccades` draws sizes of turns and diffusion itself; so that they are this fly's, keep its
     numbers. In still air either side is as likely.
@@ -55,12 +56,16 @@ class Jayaram(struct.PyTreeNode):
       threshold: float32[], in the unit of the sensor; what is above is odour.
       refractory: float32[], s.
       unit: float32[], lengths of the plume in a mm.
+      alpha: float32[], the gain of how often whiffs come.
+      beta: float32[], the gain of how long they last.
     """
 
     body: Body
     threshold: Any
     refractory: Any
     unit: Any
+    alpha: Any
+    beta: Any
 
     def init(self, key: jax.Array) -> Whiffs:
         """Walking, no whiff yet; the key is consumed."""
@@ -80,7 +85,7 @@ class Jayaram(struct.PyTreeNode):
 
     def upwind(self, now: Whiffs) -> jax.Array:
         """float32[]: the probability that a turn is toward upwind."""
-        return jax.nn.sigmoid(0.242 * now.upwind + 3.872 * now.present)
+        return jax.nn.sigmoid(self.alpha * now.upwind + self.beta * now.present)
 
     def _smell(self, carry: Whiffs, observation: Any) -> Whiffs:
         smells = self.body.odour(observation) > self.threshold
@@ -126,9 +131,6 @@ class Demir(Jayaram):
     On `Saccades`, and attributes, see `Jayaram`.
     """
 
-    def upwind(self, now: Whiffs) -> jax.Array:
-        return jax.nn.sigmoid(0.242 * now.upwind)
-
     def _stop_or_go(self, key: jax.Array, now: Whiffs) -> Whiffs:
         stop = 0.78 - 0.61 * jnp.exp(-now.since / 0.25)
         walk = 0.29 + 0.41 * now.start
@@ -158,7 +160,8 @@ def demir(env: PlumeSearch, params: Params, *, threshold: float = 1e-4, mm: floa
       ValidationError: another motion or a slower one, no sensor of odour or wind.
     """
     of = legs(env, params, 10.1, mm, motions=(Saccades, TurnAndSpeed), wind=True)
-    return Demir(of, np.float32(threshold), np.float32(0.0), np.float32(mm))
+    none, alpha = np.float32(0.0), np.float32(0.242)
+    return Demir(of, np.float32(threshold), none, np.float32(mm), alpha, none)
 
 
 def jayaram(
@@ -167,6 +170,8 @@ def jayaram(
     *,
     threshold: float = 1e-4,
     refractory: float = 0.085,
+    alpha: float = 0.242,
+    beta: float = 3.872,
     mm: float = 1.0,
 ) -> Jayaram:
     """The walking fly of Jayaram et al. 2022: how often whiffs come, and how long they last.
@@ -177,13 +182,15 @@ def jayaram(
       env, params: the task.
       threshold: in the unit of the sensor; what is above is odour.
       refractory: s, the least from one whiff to the next.
+      alpha, beta: gains of how often whiffs come and how long they last, see `Jayaram`.
       mm: lengths of the plume in a mm.
 
     Raises:
       ValidationError: another motion or a slower one, no sensor of odour or wind.
     """
     of = legs(env, params, 10.1, mm, motions=(Saccades, TurnAndSpeed), wind=True)
-    return Jayaram(of, np.float32(threshold), np.float32(refractory), np.float32(mm))
+    numbers = (np.float32(x) for x in (threshold, refractory, mm, alpha, beta))
+    return Jayaram(of, *numbers)
 
 
 POLICIES: dict[str, Callable[..., Any]] = {"demir": demir, "jayaram": jayaram}

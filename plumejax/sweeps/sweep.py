@@ -126,7 +126,7 @@ class Sweep:
             env, cells = self.cells(range(start, start + block))
             forms = sorted({str(jax.tree.structure(cell.policy)) for cell in cells})
             require(len(forms) == 1, "policy", forms[:2], "of one form over the arguments swept")
-            for cell in cells:
+            for cell in {self._numbers(cell.number): cell for cell in reversed(cells)}.values():
                 with of_cell(cell.number, self.design):
                     env.validate(cell.params)
             found.append(differing([(cell.policy, cell.params) for cell in cells]))
@@ -228,6 +228,10 @@ class Sweep:
     @property
     def _swept_arguments(self) -> list[str]:
         return [x.removeprefix("policy.") for x in self.design.columns if x.startswith("policy.")]
+
+    def _numbers(self, number: int) -> bytes:
+        """What the task's numbers in a cell are known by."""
+        return b"".join(self.design.columns[path][number].tobytes() for path in self._swept_paths)
 
     def _trial(self, policy: str, arguments: Mapping[str, Any]) -> Trial:
         return Trial(

@@ -100,9 +100,7 @@ def test_a_file_may_ask_for_trainings(tmp_path, capsys):
     assert main(["sweep", str(file)]) == 0
     said = capsys.readouterr().out
     assert "4 cells of 8 episodes" in said
-    assert re.search(
-        r"best by the median of its 2 seeds: entropy=0\.\d+\n  success median", said
-    )
+    assert re.search(r"best by the median of its 2 seeds: entropy=0\.\d+\n  success median", said)
     assert load(tmp_path / "trained.zarr").success.dims == ("entropy", "seed")
     assert (tmp_path / "trained.png").is_file()
     file.write_text(TRAININGS.replace("seeds = 2", "seed = 2"))

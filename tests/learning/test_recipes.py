@@ -22,7 +22,7 @@ def test_each_task_has_the_recipe_of_its_kind(local):
 
 @pytest.mark.parametrize(
     ("name", "paid"),
-    [("Code-SwitchMany", 101 * 0.05), ("Paper-Constant", 101 * 0.05), ("Farrell", 5)],
+    [("Code-SwitchMany", 101 * 0.05), ("Paper-Constant", 101 * 0.05), ("Farrell", 3)],
 )
 def test_tracking_is_learned_on_tapes(name, paid):
     static = {"capacity": 64, "warmup": 8}
@@ -36,7 +36,9 @@ def test_tracking_is_learned_on_tapes(name, paid):
     assert told[-1] == (4, 4)
     begin, end = (params_at(schedule, jnp.float32(share)) for share in (0.0, 1.0))
     env.validate(jax.device_get(end))
-    assert np.asarray(begin.plume.shares).tolist() == [1, 1, 0, 0]
+    # Filaments are all of a kind; the other puffs that grow half as fast come in later.
+    late = 1.0 if name == "Farrell" else 0.0
+    assert np.asarray(begin.plume.shares).tolist() == [1, 1, late, late]
     assert np.asarray(end.plume.shares).tolist() == [1, 1, 1, 1]
     reward = end.reward.goal if name == "Farrell" else end.reward.found
     assert float(reward) == pytest.approx(paid)
