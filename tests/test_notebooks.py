@@ -1,4 +1,4 @@
-"""tests/test_notebooks: every notebook runs from its first to its last cell, and what it says holds.
+"""tests/test_notebooks: every notebook runs to its last cell, and what it says holds.
 
 A reader's program is a new one, so each runs in a kernel of its own.
 """

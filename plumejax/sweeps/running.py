@@ -14,25 +14,34 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from plumejax.base.errors import require
 from plumejax.base.extras import need
 from plumejax.sweeps.chunks import Chunk, Told
+from plumejax.sweeps.processes import Played, first_ones, shared_out
 from plumejax.sweeps.store import Memory, Store
-
-Played = Iterator[tuple[Chunk, dict[str, np.ndarray]]]
 
 RETRIES = 5
 """How often a chunk is begun anew whose worker was lost."""
 
 
 def run(sweep: Any, store: Path | None, executor: str, progress: Told | None) -> Any:
-    """`Sweep.run`."""
+    """`Sweep.run`. Under `jax.distributed` process 0 has the store."""
     require(executor in EXECUTORS, "executor", executor, " or ".join(EXECUTORS))
-    kept = Memory(sweep) if store is None else Store(store, sweep)
-    pending = [chunk for chunk in sweep.chunks if not kept.is_done(chunk)]
+    several = jax.process_count() > 1
+    require(not (several and executor == "ray"), "executor", executor, "local in several processes")
+    here = store is not None and jax.process_index() == 0
+    kept = Store(store, sweep) if here and store is not None else Memory(sweep)
+    done = np.asarray([kept.is_done(chunk) for chunk in sweep.chunks])
+    if several:
+        done = first_ones(done)
+    pending = [chunk for chunk, there in zip(sweep.chunks, done, strict=True) if not there]
     if progress is None:
         with _bar(sweep, pending) as told:
             _fill(kept, EXECUTORS[executor](sweep, pending, told))
     else:
         _fill(kept, EXECUTORS[executor](sweep, pending, progress))
-    return kept.read()
+    data = kept.read()
+    if several:
+        for name in sorted(data.data_vars):
+            data[name].values[...] = first_ones(data[name].values)
+    return data
 
 
 def _fill(kept: Memory | Store, played: Played) -> None:
@@ -51,7 +60,13 @@ def _bar(sweep: Any, pending: list[Chunk]) -> Iterator[Told]:
 
 
 def local(sweep: Any, pending: list[Chunk], told: Told) -> Played:
-    """Each device of this process plays chunk after chunk, and waits for none of the others."""
+    """Each device plays chunk after chunk; those of one process wait for none of the others."""
+    if jax.process_count() == 1:
+        return _here(sweep, pending, told)
+    return shared_out(pending, list(sweep.measures), lambda own: _here(sweep, own, told))
+
+
+def _here(sweep: Any, pending: list[Chunk], told: Told) -> Played:
     devices = jax.local_devices()
     free = list(devices)
 

@@ -203,8 +203,9 @@ class Sweep:
         Args:
           store: a directory (*.zarr) that gets the chunks as they end; what is there already is not
             played again. By default nothing is kept.
-          executor: "local", the devices of this process; "ray", the workers of a Ray cluster, the
-            one of the environment variable RAY_ADDRESS or one of this machine.
+          executor: "local", the devices of this process, or of all processes of a program under
+            `jax.distributed`, where process 0 alone has the store; "ray", the workers of a Ray
+            cluster, that of the environment variable RAY_ADDRESS or one of this machine.
           progress: is told how many more episodes have ended; by default a bar is shown.
 
         Raises:
