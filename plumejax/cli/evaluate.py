@@ -76,8 +76,11 @@ def evaluate(
     require(plumes >= 0, "--plumes", plumes, ">= 0")
     if target not in registered_tasks():
         if not Path(target).is_dir():
+            agent = Path(target).suffix == ".npz"
+            hint = f"; an agent's file plays with plumejax evaluate TASK --policy {target}"
             raise ValidationError(
-                f"{target!r} is neither a task, which `plumejax list` shows, nor a run directory"
+                f"{target!r} is neither a task, which `plumejax list` shows, nor a run"
+                f" directory{hint if agent else ''}"
             )
         only_tasks: dict[str, Any] = {
             "--policy": policy,

@@ -23,7 +23,7 @@ from plumejax.cli.cores import a_core_each
 from plumejax.cli.scoring import report
 from plumejax.learning import seeds as trainings
 from plumejax.learning.agent_files import save_agent
-from plumejax.learning.checkpoints import describe, require_same, restore, save
+from plumejax.learning.checkpoints import describe, is_saved, require_same, restore, save
 from plumejax.learning.ppo import Metrics, Training, continue_training
 from plumejax.learning.runs import (
     AGENT,
@@ -174,7 +174,7 @@ def _run(console: Console, directory: Path, config: RunConfig) -> int:
         keys = trainings.keys(config.seed, config.seeds)
         begin = trainings.side_by_side(algorithm.init, config.seeds)
         checkpoints = directory / CHECKPOINTS
-        if checkpoints.is_dir():
+        if is_saved(checkpoints):
             like = jax.eval_shape(begin, keys, params)
             training, saved = restore(checkpoints, like, config.task)
             require_same(saved, described)

@@ -11,7 +11,7 @@ import numpy as np
 from plumejax.base import lifecycle
 from plumejax.base.compiling import jit_by_class
 from plumejax.base.environment import Environment
-from plumejax.base.errors import ValidationError
+from plumejax.base.errors import ValidationError, require
 from plumejax.base.rollout import Policy
 from plumejax.evaluation import lanes as side_by_side
 from plumejax.evaluation.lanes import LANES
@@ -96,6 +96,24 @@ class Episode:
         reward = jnp.sum(state.total_reward)
         steps = jnp.where(lane.refused, jnp.int32(-1), state.step_count)
         return Outcomes(found, failed, steps, reward, plume, lane.track)
+
+
+def require_plays(policy: Policy, env: Environment, params: Any) -> None:
+    """Raise `ValidationError` unless the policy can be shown the observations of a task and gives
+    actions of its form; nothing is computed."""
+    seen, acts = env.observation_space(params), env.action_space(params)
+
+    def one(key: jax.Array) -> Any:
+        return policy.act(key, policy.init(key), seen.sample(key))[0], acts.sample(key)
+
+    try:
+        given, wanted = jax.eval_shape(one, jax.random.key(0))
+        forms = [[x.shape for x in jax.tree.leaves(tree)] for tree in (given, wanted)]
+        good = forms[0] == forms[1]
+    except (TypeError, ValueError, AttributeError):
+        good = False
+    fits = f"one that observes {seen} and gives actions in {acts}"
+    require(good, "policy", type(policy).__name__, fits)
 
 
 @jit_by_class(static=("env", "episodes"))

@@ -14,7 +14,7 @@ import numpy as np
 from plumejax.base.compiling import jit_by_class
 from plumejax.base.errors import require
 from plumejax.base.registry import make
-from plumejax.evaluation.episodes import Outcomes, play
+from plumejax.evaluation.episodes import Outcomes, play, require_plays
 from plumejax.plumes import catalogue
 from plumejax.plumes.bank import Bank, BankParams, roll, starts_within
 from plumejax.search.listed_starts import Listed
@@ -124,6 +124,10 @@ def _sit(env: Any, policy: Any, key: jax.Array, params: Any, count: int) -> Outc
 
 
 def sit(policy: Any, exam: Exam, key: jax.Array) -> Outcomes:
-    """`Outcomes` of the policy from each of the 240 starts, NumPy arrays; `key` is its own."""
+    """`Outcomes` of the policy from each of the 240 starts, NumPy arrays; `key` is its own.
+
+    Raises `ValidationError` for a policy that sees or does other things than this task's.
+    """
+    require_plays(policy, exam.env, exam.params)
     outcomes = _sit(exam.env, policy, key, jax.device_put(exam.params), exam.env.start.count)
     return jax.device_get(outcomes)

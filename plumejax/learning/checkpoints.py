@@ -79,6 +79,15 @@ def save(directory: Path, training: Training, task: str, described: dict[str, An
         )
 
 
+def is_saved(directory: Path) -> bool:
+    """Whether a whole checkpoint is in `directory`: of one that was being written when the process
+    was killed nothing counts."""
+    if not directory.is_dir():
+        return False
+    with _manager(directory, create=False) as manager:
+        return manager.latest_step() is not None
+
+
 def restore(directory: Path, like: Training, task: str) -> tuple[Training, dict[str, Any]]:
     """The newest training in `directory`, and the numbers of the task that it was saved with.
 

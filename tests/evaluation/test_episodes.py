@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from flax import struct
 
+import plumejax
 from plumejax.base.errors import ValidationError
-from plumejax.evaluation.episodes import play, stream, trace
+from plumejax.evaluation.episodes import play, require_plays, stream, trace
+from plumejax.learning.ppo import Shapes, ppo
 from plumejax.policies.reactive import KeepOrTurn
 
 POLICY = KeepOrTurn((0, 1, 2, 3))
@@ -29,6 +31,17 @@ def test_play_is_a_loop_over_single_episodes(local):
         assert int(outcomes.steps[i]) == t
         assert bool(outcomes.found[i]) == bool(terminated)
         assert float(outcomes.reward[i]) == float(state.total_reward)
+
+
+def test_a_policy_of_another_task_is_refused_by_what_it_sees_or_does(local, full):
+    env, params = local
+    require_plays(POLICY, env, params)
+    agent = ppo(*full, Shapes(num_envs=4, hidden=(4,))).untrained(jax.random.key(0))
+    with pytest.raises(ValidationError, match=r"policy = 'Agent' .* one that observes Box"):
+        require_plays(agent, env, params)
+    turner = plumejax.make("PlumeTracking-Code-Constant-v0", capacity=8, warmup=1)
+    with pytest.raises(ValidationError, match=r"policy = 'KeepOrTurn' .* gives actions in Box"):
+        require_plays(POLICY, *turner)
 
 
 def test_an_episode_does_not_depend_on_how_many_are_played_or_beside_which(local):

@@ -13,6 +13,7 @@ import pytest
 from plumejax.base.errors import ValidationError
 from plumejax.learning.checkpoints import (
     describe,
+    is_saved,
     require_same,
     restore,
     restore_tree,
@@ -124,6 +125,14 @@ def test_a_damaged_checkpoint_is_one_clear_error(saved, tmp_path):
         path.write_text("{")
     with pytest.raises(ValidationError, match="damaged"):
         restore(directory, saved[3], "a-task")
+
+
+def test_of_a_checkpoint_that_was_never_whole_nothing_counts(saved, tmp_path):
+    assert is_saved(saved[4])
+    assert not is_saved(tmp_path / "nowhere")
+    cut = tmp_path / "checkpoints"
+    (cut / "5.orbax-checkpoint-tmp").mkdir(parents=True)
+    assert not is_saved(cut)
 
 
 FULL = """
