@@ -47,6 +47,7 @@ def _verbs() -> dict[str, Callable[..., int]]:
     from plumejax.cli.league import league
     from plumejax.cli.list_tasks import list_tasks
     from plumejax.cli.plot import plot
+    from plumejax.cli.replay import record_episode, replay_episode
     from plumejax.cli.serve import serve
     from plumejax.cli.sweep import sweep
     from plumejax.cli.train import train
@@ -57,6 +58,8 @@ def _verbs() -> dict[str, Callable[..., int]]:
         "league": league,
         "sweep": sweep,
         "plot": plot,
+        "record": record_episode,
+        "replay": replay_episode,
         "export-states": export_states,
         "serve": serve,
         "list": list_tasks,

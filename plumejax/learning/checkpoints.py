@@ -128,7 +128,7 @@ def save_tree(directory: Path, tree: Any) -> None:
     """Write any tree of arrays and typed keys (of JAX's default kind) into `directory`, which must
     not be there yet: the state of an episode or of a `Batch`, the carry of a rollout."""
     with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(directory.resolve(), _numbered(jax.tree.map(_bits, tree)))
+        checkpointer.save(directory.resolve(), _numbered(jax.tree.map(bits, tree)))
 
 
 def restore_tree(directory: Path, like: Any) -> Any:
@@ -142,7 +142,7 @@ def restore_tree(directory: Path, like: Any) -> Any:
       ValidationError: nothing is there, or a tree of another form.
     """
     require(directory.is_dir(), "checkpoint", str(directory), "a folder that save_tree wrote")
-    forms = jax.eval_shape(lambda tree: jax.tree.map(_bits, tree), like)
+    forms = jax.eval_shape(lambda tree: jax.tree.map(bits, tree), like)
     with ocp.StandardCheckpointer() as checkpointer:
         try:
             stored = checkpointer.restore(directory.resolve(), _numbered(forms))
@@ -167,7 +167,7 @@ def _numbered(tree: Any) -> dict[str, Any]:
     return {str(i): x for i, x in enumerate(jax.tree.leaves(tree)) if x.size}
 
 
-def _bits(x: Any) -> Any:
+def bits(x: Any) -> Any:
     """A key as the numbers that it is, another array as it is."""
     return jax.random.key_data(x) if _is_key(x) else x
 

@@ -107,7 +107,8 @@ def new_config(
     config = RunConfig(task, seed, 1, UPDATES_PER_CALL, data, dict(settings or {}), seeds=seeds)
     usual = recipe(make_task(config)[0])
     numbers = changed(usual.hyperparameters, hyperparameters or {}, option)
-    given = {name: tuple(x) if isinstance(x, list) else x for name, x in (shapes or {}).items()}
+    given: dict[str, Any] = dict(shapes or {})
+    given = {name: tuple(x) if isinstance(x, list) else x for name, x in given.items()}
     for name in given:
         known = [each.name for each in fields(Shapes)]
         _require_named("shapes", name, known)

@@ -12,7 +12,7 @@ Played = Iterator[tuple[Chunk, dict[str, np.ndarray]]]
 
 
 def shared_out(
-    pending: Sequence[Chunk], names: Sequence[str], play: Callable[[list[Chunk]], Played]
+    pending: list[Chunk], names: Sequence[str], play: Callable[[list[Chunk]], Played]
 ) -> Played:
     """Every chunk and what was measured of it, the same in every process.
 

@@ -1,0 +1,84 @@
+"""cli/replay: `plumejax record` and `plumejax replay`, an episode in a file."""
+
+from pathlib import Path
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from plumejax.base.errors import require
+from plumejax.evaluation.replays import load_episode, record, replay, save_episode
+from plumejax.evaluation.trials import Trial, parse_arguments
+from plumejax.learning.runs import parse_settings
+
+
+def record_episode(
+    task: tyro.conf.Positional[str],
+    *,
+    policy: str,
+    out: Path,
+    number: int = 0,
+    policy_args: tuple[str, ...] = (),
+    seed: int = 0,
+    set: tuple[str, ...] = (),
+    plumes: int = 0,
+    data: Path | None = None,
+) -> int:
+    """Play one episode and keep it: its task, numbers, keys, actions and every state.
+
+    It is the episode that `plumejax evaluate` with the same options plays as that number.
+
+    Args:
+        task: its id.
+        policy: its name, a run directory, or the file of an agent or a learned table (*.npz).
+        out: the file, *.npz.
+        number: of the episode.
+        policy_args: numbers of the policy, as in --policy-args gamma=0.9.
+        seed: of the episodes.
+        set: numbers of the task, as in --set plume.sigma=8.
+        plumes: realisations of a changing plume, of which it has one.
+        data: a recording, for a task that plays one.
+    """
+    require(out.suffix == ".npz", "--out", str(out), "a name that ends in .npz")
+    require(0 <= seed < 2**31, "--seed", seed, "0 <= seed < 2**31")
+    trial = Trial(
+        task=task,
+        policy=policy,
+        seed=seed,
+        arguments=parse_arguments(policy_args, "--policy-args"),
+        overrides=parse_settings(set),
+        static={} if data is None else {"data": str(data)},
+        plumes=plumes,
+    )
+    episode = record(trial, number)
+    save_episode(out, episode)
+    steps = len(episode.actions)
+    Console().print(f"{out}: episode {number}, {steps} steps", highlight=False, soft_wrap=True)
+    return 0
+
+
+def replay_episode(file: tyro.conf.Positional[Path], *, rtol: float = 1e-5) -> int:
+    """Play a recorded episode again and say whether it comes to the same states, or else where it
+    parts; the exit code is then 1.
+
+    Args:
+        file: what `plumejax record` wrote.
+        rtol: by which floats may differ, of the largest of their kind.
+    """
+    require(0 <= rtol < 1, "--rtol", rtol, "0 <= rtol < 1")
+    episode, console = load_episode(file), Console()
+    found = replay(episode, rtol)
+    if found is None:
+        same = f"{len(episode.actions)} steps come to the same states, {len(episode.states)} each"
+        console.print(f"{file}: {same}", highlight=False, soft_wrap=True)
+        return 0
+    where = np.flatnonzero(np.atleast_1d(found.recorded != found.now))[:1]
+    was, now = (np.atleast_1d(x).reshape(-1)[where] for x in (found.recorded, found.now))
+    console.print(
+        f"{file}: parts after step {found.step} of {len(episode.actions)}, in {found.name}:"
+        f" recorded {was}, now {now}; recorded with {episode.header['versions']}",
+        highlight=False,
+        soft_wrap=True,
+        markup=False,
+    )
+    return 1

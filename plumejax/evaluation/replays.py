@@ -1,0 +1,224 @@
+"""evaluation/replays: one episode in a file, and the same episode again.
+
+An episode follows from its task, its numbers, its keys and its actions. A file has these, and the
+state after every step: so another machine or version can be asked whether it comes to the same.
+"""
+
+import io
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from plumejax.base import lifecycle, registry
+from plumejax.base.compiling import jit_by_class
+from plumejax.base.environment import Environment
+from plumejax.base.errors import ValidationError, require
+from plumejax.base.files import UNREADABLE, write_bytes_whole
+from plumejax.base.rollout import Policy
+from plumejax.evaluation.trials import Trial, evaluation_key, make_agent, make_task, on_bank
+from plumejax.learning.checkpoints import bits, describe, require_same, versions
+from plumejax.policies.catalogue import PERFECT, prepare
+
+FORMAT = 1
+"""Of the file; another number, another form."""
+
+
+class EpisodeRecord(NamedTuple):
+    """An episode that was played.
+
+    Attributes:
+      header: what was played, for JSON: format, trial, number, params, versions.
+      actions: leading with the steps, T.
+      states: of each leaf of the state by its name, its values, leading with T + 1, the start
+        first; the observation is left out, which follows from the rest.
+    """
+
+    header: dict[str, Any]
+    actions: np.ndarray
+    states: dict[str, np.ndarray]
+
+
+class Difference(NamedTuple):
+    """Where an episode that is played again parts from the one that was recorded.
+
+    Attributes:
+      step: after so many steps; 0 is the start.
+      name: of the leaf of the state.
+      recorded, now: its values.
+    """
+
+    step: int
+    name: str
+    recorded: np.ndarray
+    now: np.ndarray
+
+
+class Replayed(struct.PyTreeNode):
+    """The policy that does what was done.
+
+    Attributes:
+      actions: leading with the steps.
+    """
+
+    actions: Any
+
+    def init(self, key: jax.Array) -> jax.Array:
+        return jnp.zeros((), jnp.int32)
+
+    def act(self, key: jax.Array, carry: jax.Array, observation: Any) -> tuple[Any, jax.Array]:
+        return jnp.asarray(self.actions)[carry], carry + jnp.int32(1)
+
+
+def record(trial: Trial, number: int = 0) -> EpisodeRecord:
+    """Episode `number` of a trial, the one that `evaluation.episodes.stream` plays as that.
+
+    Raises:
+      ValidationError: what is asked for is not there, or an action that the task refuses.
+    """
+    require(0 <= number < 2**31, "number", number, "0 <= number < 2**31")
+    env, params, policy = make_agent(trial, *make_task(trial))
+    actions, states, steps = _play(env, policy, evaluation_key(trial.seed), params, number)
+    header = {
+        "format": FORMAT,
+        "version": registry.find(trial.task).version,
+        "trial": _plain(replace(trial, episodes=1)),
+        "number": number,
+        "params": describe(_task(trial)[1]),
+        "versions": versions(),
+    }
+    return EpisodeRecord(header, actions[:steps], {k: x[: steps + 1] for k, x in states.items()})
+
+
+def replay(episode: EpisodeRecord, rtol: float = 1e-5) -> Difference | None:
+    """Plays it again with its actions: where it comes to another state first, None if nowhere.
+
+    Whole numbers, flags and keys are equal; floats within `rtol` of the largest of their leaf, for
+    two programs round differently.
+
+    Raises:
+      ValidationError: the task is not what it was: a number, or its behaviour version.
+    """
+    header = episode.header
+    trial = Trial(**header["trial"])
+    known = registry.find(trial.task).version
+    require(known == header["version"], "version", known, f"{header['version']}, as recorded")
+    env, params = _task(trial)
+    require_same(header["params"], json.loads(json.dumps(describe(params))))
+    env, params = on_bank(env, params, trial.plumes, trial.seed)
+    if trial.policy == PERFECT:
+        env, params, _ = prepare(PERFECT, env, params)
+    key, steps = evaluation_key(trial.seed), len(episode.actions)
+    policy = Replayed(episode.actions)
+    _, now, played = _play(env, policy, key, params, header["number"])
+    if now.keys() != episode.states.keys():
+        parts = sorted(now.keys() ^ episode.states.keys())
+        raise ValidationError(f"states: {', '.join(parts)}: not in both; it is another version's")
+    found = [_first(name, was, now[name], rtol) for name, was in episode.states.items()]
+    apart = [each for each in found if each is not None]
+    if not apart and played != steps:
+        apart = [Difference(min(played, steps), "length", np.asarray(steps), np.asarray(played))]
+    return min(apart, key=lambda each: each.step, default=None)
+
+
+def save_episode(path: str | Path, episode: EpisodeRecord) -> None:
+    """Write `episode` to `path` (*.npz), which never holds half of it."""
+    require(Path(path).suffix == ".npz", "path", str(path), "a name that ends in .npz")
+    content = io.BytesIO()
+    arrays: dict[str, Any] = {f"state{name}": x for name, x in episode.states.items()}
+    np.savez_compressed(
+        content, header=json.dumps(episode.header), actions=episode.actions, **arrays
+    )
+    write_bytes_whole(Path(path), content.getvalue())
+
+
+def load_episode(path: str | Path) -> EpisodeRecord:
+    """What `save_episode` wrote. Raises `ValidationError` for another file."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            header = json.loads(str(stored["header"]))
+            names = [name for name in stored.files if name.startswith("state")]
+            states = {name.removeprefix("state"): stored[name] for name in names}
+            episode = EpisodeRecord(header, stored["actions"], states)
+        require(header["format"] == FORMAT, "format", header["format"], str(FORMAT))
+    except UNREADABLE as error:
+        if isinstance(error, ValidationError):
+            raise
+        raise ValidationError(f"{path} holds no episode of plumejax: {error}") from None
+    return episode
+
+
+def _task(trial: Trial) -> tuple[Any, Any]:
+    """Without a bank, whose plumes are drawn."""
+    return make_task(replace(trial, plumes=0))
+
+
+def _plain(trial: Trial) -> dict[str, Any]:
+    """A trial for JSON. Raises `ValidationError` for a choice that has no form there."""
+    try:
+        return json.loads(json.dumps(asdict(trial), default=lambda x: np.asarray(x).tolist()))
+    except (TypeError, ValueError) as error:
+        raise ValidationError(
+            f"static = {dict(trial.static)} cannot be recorded: {error}"
+        ) from None
+
+
+def _play(
+    env: Environment, policy: Policy, key: jax.Array, params: Any, number: int
+) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
+    """`(actions, states, steps)` of an episode: of the first two, what comes after its end too."""
+    limit = int(params.max_steps)
+    played = _played(env, policy, key, jax.device_put(params), np.uint32(number), limit)
+    actions, states = jax.device_get(played)
+    steps, last = int(states.step_count[-1]), int(states.lifecycle[-1])
+    if last == lifecycle.Lifecycle.READY:
+        raise ValidationError(
+            f"after {steps} steps the policy gave {actions[steps]}, which the task refuses: it must"
+            f" be a member of {env.action_space(params)}"
+        )
+    named = jax.tree_util.tree_leaves_with_path(states)
+    return actions, {jax.tree_util.keystr(path): x for path, x in named}, steps
+
+
+@jit_by_class(static=("env", "steps"))
+def _played(
+    env: Environment, policy: Policy, key: jax.Array, params: Any, number: Any, steps: int
+) -> tuple[Any, Any]:
+    """`(actions, states)`, leading with `steps` and one more, with the keys of an `Episode`."""
+    reset_key, init_key, run_key = jax.random.split(jax.random.fold_in(key, number), 3)
+    _, state = env.reset(reset_key, params)
+
+    def kept(state: Any) -> Any:
+        return jax.tree.map(bits, state.replace(observation=None))
+
+    def one(carry: Any, _: None) -> tuple[Any, Any]:
+        state, memory = carry
+        now = 2 * state.step_count.astype(jnp.uint32)
+        act_key, step_key = (jax.random.fold_in(run_key, now + i) for i in (0, 1))
+        action, memory = policy.act(act_key, memory, state.observation)
+        _, state, *_ = env.step(step_key, state, action, params)
+        return (state, memory), (action, kept(state))
+
+    _, (actions, states) = jax.lax.scan(one, (state, policy.init(init_key)), None, steps)
+    first = kept(state)
+    return actions, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, states)
+
+
+def _first(name: str, was: np.ndarray, now: np.ndarray, rtol: float) -> Difference | None:
+    """Where a leaf that was recorded is another now."""
+    now = now[: len(was)]
+    if was.shape[1:] != now.shape[1:]:
+        return Difference(0, name, was[0], now[0])
+    if np.issubdtype(was.dtype, np.floating):
+        finite = was[np.isfinite(was)]
+        slack = rtol * float(np.max(np.abs(finite), initial=0.0))
+        same = np.isclose(now, was, rtol=rtol, atol=slack, equal_nan=True)
+    else:
+        same = now == was
+    wrong = np.flatnonzero(~same.reshape(len(was), -1).all(axis=1))
+    return Difference(int(wrong[0]), name, was[wrong[0]], now[wrong[0]]) if len(wrong) else None
