@@ -30,15 +30,18 @@ def plot(
         x: the axis to the right; by default the first of the sweep.
         y: the second axis, as curves if it has up to 6 values, else as a map.
         at: slices, as in --at sensor.threshold=1e-3: the nearest value of an axis.
-        out: the picture, *.png, *.pdf or *.svg; by default beside the store, with the value's name.
+        out: the picture, *.png, *.pdf or *.svg; by default beside the store, named by the value and
+            the slices.
     """
     from plumejax.sweeps.store import load
     from plumejax.viewing.sweeps import figure
 
     require_out(out, ".png", ".pdf", ".svg")
     data = load(store)
+    require(bool(data.done.any()), str(store), "no cell that has been played", "played in part")
     drawn = figure(data, value, x, y, dict(_slice(each) for each in at))
-    picture = store.with_name(f"{store.stem}-{value}.png") if out is None else out
+    named = "-".join([store.stem, value, *(each.replace("/", "_") for each in at)])
+    picture = store.with_name(f"{named}.png") if out is None else out
     drawn.savefig(picture, dpi=130)
     console = Console()
     played, cells = int(data.done.sum()), data.done.size

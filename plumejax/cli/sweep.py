@@ -38,6 +38,7 @@ def sweep(
     from plumejax.cli.cores import a_core_each
     from plumejax.viewing.sweeps import figure
 
+    require(file.is_file(), "FILE", str(file), "a file (TOML) that says what is swept")
     store = file.with_suffix(".zarr") if out is None else out
     require(store.suffix == ".zarr", "--out", str(store), "a name that ends in .zarr")
     described = read(file)

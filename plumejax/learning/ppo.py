@@ -64,7 +64,12 @@ class Shapes:
             self.num_envs,
             f"a multiple of num_minibatches = {self.num_minibatches}",
         )
-        require(self.floor > 0, "floor", self.floor, "> 0")
+        number = isinstance(self.floor, int | float) and self.floor > 0
+        require(number, "floor", self.floor, "a number > 0")
+        sizes = isinstance(self.hidden, tuple) and all(
+            type(x) is int and x > 0 for x in self.hidden
+        )
+        require(sizes, "hidden", self.hidden, "a tuple of ints > 0")
         known = ("none", "stack", *CELLS)
         require(self.memory in known, "memory", self.memory, f"one of {', '.join(known)}")
 

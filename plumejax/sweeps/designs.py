@@ -46,6 +46,8 @@ def grid(axes: Mapping[str, Any]) -> Design:
     """
     require(axes, "axes", axes, "at least one, as in {'plume.sigma': [6, 12, 24]}")
     values = {name: _values(name, given) for name, given in axes.items()}
+    for name, along in values.items():
+        require(len(np.unique(along, axis=0)) == len(along), name, axes[name], "all different")
     shape = tuple(len(x) for x in values.values())
     places = np.indices(shape).reshape(len(shape), -1)
     columns = {name: x[at] for (name, x), at in zip(values.items(), places, strict=True)}
@@ -73,7 +75,7 @@ def listed(columns: Mapping[str, Any]) -> Design:
 
 
 def random(
-    ranges: Mapping[str, tuple[float, float]], count: int, seed: int, log: Iterable[str] = ()
+    ranges: Mapping[str, tuple[float, float]], count: int, seed: int = 0, log: Iterable[str] = ()
 ) -> Design:
     """`count` cells drawn uniformly from `{name: (low, high)}`; a list of cells, see `listed`.
 
@@ -83,27 +85,32 @@ def random(
       seed: of NumPy's default generator.
       log: names that are drawn uniformly in their logarithm.
     """
-    _require_ranges(ranges, count, log)
+    _require_ranges(ranges, count, seed, log)
     return _within(ranges, np.random.default_rng(seed).random((count, len(ranges))), log)
 
 
 def sobol(
-    ranges: Mapping[str, tuple[float, float]], count: int, seed: int, log: Iterable[str] = ()
+    ranges: Mapping[str, tuple[float, float]], count: int, seed: int = 0, log: Iterable[str] = ()
 ) -> Design:
     """As `random`, but of a scrambled Sobol sequence (SciPy's), which fills the space evenly;
     `count` is a power of 2."""
     from scipy.stats import qmc
 
-    _require_ranges(ranges, count, log)
+    _require_ranges(ranges, count, seed, log)
     require(count & (count - 1) == 0, "count", count, "a power of 2, for a Sobol design")
     return _within(ranges, qmc.Sobol(len(ranges), seed=seed).random(count), log)
 
 
-def _require_ranges(ranges: Mapping[str, Any], count: int, log: Iterable[str]) -> None:
+def _require_ranges(ranges: Mapping[str, Any], count: int, seed: int, log: Iterable[str]) -> None:
     require(ranges, "ranges", ranges, "at least one, as in {'plume.sigma': (6, 24)}")
     require(isinstance(count, int) and count > 0, "count", count, "an int > 0")
+    require(isinstance(seed, int) and seed >= 0, "seed", seed, "an int >= 0")
+    require(not isinstance(log, str), "log", log, "a list of names")
     for name, pair in ranges.items():
-        ends = np.asarray(pair, float)
+        try:
+            ends = np.asarray(pair, float)
+        except (TypeError, ValueError):
+            ends = np.zeros(0)
         good = ends.shape == (2,) and bool(np.all(np.isfinite(ends))) and ends[0] < ends[1]
         require(good, name, pair, "(low, high), finite and low < high")
         require(name not in log or ends[0] > 0, name, pair, "above 0, to be drawn by its logarithm")
@@ -127,7 +134,7 @@ def _values(name: str, given: Any) -> np.ndarray:
         values = np.asarray(list(given))
     except (TypeError, ValueError):
         raise ValidationError(
-            f"{name} = {given!r} is not allowed: it must be values of one shape"
+            f"{name} = {given!r} is not allowed: it must be a list of values of one shape"
         ) from None
     require(values.ndim > 0 and len(values), name, given, "at least one value")
     require(values.dtype.kind in "biufU", name, given, "numbers, or names of policies")

@@ -66,7 +66,10 @@ class Sweep:
     def __post_init__(self) -> None:
         whole = isinstance(self.episodes, int) and not isinstance(self.episodes, bool)
         require(whole and self.episodes > 0, "episodes", self.episodes, "an int > 0")
-        require(0 <= self.seed < 2**31, "seed", self.seed, "0 <= seed < 2**31")
+        require_seed("seed", self.seed)
+        require(type(self.plumes) is int and self.plumes >= 0, "plumes", self.plumes, "an int >= 0")
+        require_tables(self, "arguments", "overrides", "static")
+        require_axes(self.axes)
         self._require_known()
         _ = self.differing  # for what it raises
 
@@ -273,6 +276,27 @@ def _shown(numbers: np.ndarray) -> Any:
     if numbers.size <= 64:
         return numbers.tolist()
     return "sha256 " + hashlib.sha256(np.ascontiguousarray(numbers).tobytes()).hexdigest()
+
+
+def require_seed(name: str, seed: Any, most: int = 2**31 - 1) -> None:
+    """Raise `ValidationError` unless it is a whole number from 0 to `most`."""
+    good = isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed <= most
+    require(good, name, seed, f"an int from 0 to {most}")
+
+
+def require_tables(sweep: Any, *names: str) -> None:
+    """Raise `ValidationError` unless these attributes are mappings from names."""
+    for name in names:
+        given = getattr(sweep, name)
+        good = isinstance(given, Mapping) and all(isinstance(key, str) for key in given)
+        require(good, name, given, "a table: {name: value}")
+
+
+def require_axes(axes: Any) -> None:
+    """Raise `ValidationError` unless they are a design or a mapping from names."""
+    good = isinstance(axes, Design)
+    good = good or (isinstance(axes, Mapping) and all(isinstance(key, str) for key in axes))
+    require(good, "axes", axes, "{name: values}, or a Design")
 
 
 def hashed(design: Design) -> str:

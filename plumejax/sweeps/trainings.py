@@ -19,7 +19,7 @@ from plumejax.learning.runs import RunConfig, acting, changed, make_task, make_t
 from plumejax.learning.seeds import each, one_of
 from plumejax.sweeps.chunks import MEASURES, Cell, Chunk, Told, chunks, measured, out_of_memory
 from plumejax.sweeps.designs import Design, crossed, grid
-from plumejax.sweeps.sweep import hashed, of_cell
+from plumejax.sweeps.sweep import hashed, of_cell, require_axes, require_seed, require_tables
 from plumejax.sweeps.units import described
 
 
@@ -35,7 +35,8 @@ class TrainingSweep:
       axes: `{name: values}` of fields of `learning.ppo.Hyperparameters`, or a `Design` of them.
       seeds: trainings of each setting: of `seed` and those that follow it.
       seed: the first, and that of the episodes.
-      steps: environment steps of each training; by default what the task takes.
+      steps: environment steps of each training, rounded up to whole calls of 5 updates; by default
+        what the task takes.
       shapes: fields of `learning.ppo.Shapes` that are not as the task has them.
       hyperparameters: those of every cell that are not as the task has them.
       overrides: numbers of the task, by dotted path.
@@ -65,8 +66,10 @@ class TrainingSweep:
             value = getattr(self, name)
             good = type(value) is int and value > 0
             require(good or (name == "steps" and value is None), name, value, "an int > 0")
-        last = self.seed + self.seeds - 1
-        require(self.seed >= 0 and last < 2**31, "seed", self.seed, "0 <= seeds < 2**31")
+        require_seed("seed", self.seed, 2**31 - self.seeds)
+        require_tables(self, "shapes", "hyperparameters", "overrides")
+        require_axes(self.axes)
+        _ = self.config  # for what it raises
         columns = self._settings.columns
         twice = sorted(set(columns) & set(self.hyperparameters))
         require(not twice, "hyperparameters", twice, "those that are no axes")
@@ -253,6 +256,8 @@ class Best(NamedTuple):
 def best(data: Any) -> Best:
     """The setting whose median success over its seeds is the greatest, and of equal ones that
     whose mean is; a training that diverged counts as -1. `data` as from `TrainingSweep.run`."""
+    good = "success" in data and "seed" in data.success.dims
+    require(good, "data", list(data.sizes), "what TrainingSweep.run gives, with an axis of seeds")
     success = data.success.fillna(-1.0)
     success = success.transpose(..., "seed").stack(setting=success.dims[:-1])
     median, average = success.median("seed").values, success.mean("seed").values

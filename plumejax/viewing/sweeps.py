@@ -49,6 +49,7 @@ def figure(
       ValidationError: no such measure or axis, or more slices than panels.
     """
     _require_known("value", value, list(data.data_vars))
+    require(bool(data[value].notnull().any()), value, "NaN everywhere", "there in some cell")
     data = _sliced(data, dict(at or {}))
     seeds = data.sizes.get("seed", 1)
     pooled = seeds > 1 and "seed" not in (x, y) and seeds < data[value].size
@@ -60,7 +61,7 @@ def figure(
         if name is not None:
             _require_known(option, name, axes)
     require(x is None or x != y, "y", y, "another than x")
-    require(axes, "axes", dict(data.sizes), "at least one of more than one value")
+    require(axes, "axes", dict(data.sizes), "one of more than one value, for there to be a picture")
     numbers = [name for name in axes if _along(data, name).dtype.kind in "iuf"] or axes
     x = x or next((name for name in numbers if name != y), axes[0])
     y = y or next((name for name in axes if name != x), None)
@@ -72,8 +73,10 @@ def figure(
     columns = min(3, len(slices))
     rows = -(-len(slices) // columns)
     drawn = Figure(figsize=(4.6 * columns, 3.6 * rows), layout="constrained")
-    if pooled:
-        drawn.suptitle(f"median and range of {seeds} seeds", fontsize="medium")
+    about = [f"{name} = {_shown(data, name, 0)}" for name in at or {}]
+    about += [f"median and range of {seeds} seeds"] if pooled else []
+    if about:
+        drawn.suptitle(", ".join(about), fontsize="medium")
     for axes_, where in zip(
         np.ravel(drawn.subplots(rows, columns, squeeze=False)),
         itertools.chain(slices, itertools.repeat(None)),
@@ -177,7 +180,9 @@ def _sliced(data: Any, at: dict[str, Any]) -> Any:
             require(value in along, f"at {name}", value, f"one of {', '.join(map(str, along))}")
             place = int(np.flatnonzero(along == value)[0])
         else:
-            require(isinstance(value, int | float), f"at {name}", value, "a number")
+            number = isinstance(value, int | float) and along.min() <= value <= along.max()
+            allowed = f"a number from {along.min():g} to {along.max():g}"
+            require(number, f"at {name}", value, allowed)
             place = int(np.argmin(np.abs(along - value)))
         data = data.isel({name: [place]})
     return data

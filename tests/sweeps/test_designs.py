@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from plumejax.base.errors import ValidationError
 from plumejax.sweeps.designs import grid, listed, random, sobol
 
-SERIES = st.lists(st.floats(-5, 5), min_size=1, max_size=4)
+SERIES = st.lists(st.floats(-5, 5), min_size=1, max_size=4, unique=True)
 
 
 @settings(max_examples=40, deadline=None)
@@ -56,6 +56,9 @@ def test_drawn_designs_are_in_their_ranges_and_of_their_seed(way):
         (lambda: random({"a": (0, 1)}, 4, 0, log=["a"]), "above 0, to be drawn by its logarithm"),
         (lambda: random({"a": (0, 1)}, 4, 0, log=["b"]), "log = 'b' .* one of a"),
         (lambda: random({"a": (0, 1)}, 0, 0), "count = 0 .* an int > 0"),
+        (lambda: random({"a": ("x", "y")}, 4, 0), r"a = \('x', 'y'\) .* low < high"),
+        (lambda: random({"a": (0, 1)}, 4, -1), "seed = -1 .* an int >= 0"),
+        (lambda: random({"a": (0, 1)}, 4, 0, log="a"), "log = 'a' .* a list of names"),
         (lambda: sobol({"a": (0, 1)}, 3, 0), "count = 3 .* a power of 2"),
     ],
 )

@@ -149,6 +149,14 @@ def test_a_device_that_runs_out_of_memory_is_given_half_the_lanes(sweep, monkeyp
         ({"plume.sigma": [1]}, {"plumes": 2}, "plumes, with plume.sigma swept = 2 .* must be 0"),
         ({"plume.sigma": [1]}, {"episodes": 0}, "episodes = 0 .* an int > 0"),
         ({"plume.sigma": [1]}, {"seed": -1}, "seed = -1"),
+        ({"plume.sigma": [1]}, {"seed": 1.5}, "seed = 1.5 .* an int from 0"),
+        ({"plume.sigma": [1]}, {"seed": "1"}, "seed = '1' .* an int from 0"),
+        ({"plume.sigma": [1]}, {"plumes": "x"}, "plumes = 'x' .* an int >= 0"),
+        ({"plume.sigma": [1]}, {"overrides": 3}, "overrides = 3 .* a table"),
+        ({"plume.sigma": [3, 3]}, {}, "plume.sigma = .* all different"),
+        ({"plume.sigma": 3}, {}, "plume.sigma = 3 .* a list of values"),
+        ([1, 2], {}, r"axes = \[1, 2\] .* or a Design"),
+        ({1: [1]}, {}, "axes = .* or a Design"),
     ],
 )
 def test_what_cannot_be_swept_is_refused_at_once(small, axes, more, message):
@@ -159,8 +167,8 @@ def test_what_cannot_be_swept_is_refused_at_once(small, axes, more, message):
 DEVICES = """
 import jax
 import plumejax
-from plumejax.sweeps import chunks
-chunks.EPISODES = 24
+from plumejax.sweeps import sweep as module
+module.EPISODES = 24
 sweep = plumejax.Sweep(
     "PlumeSearchLocal-v0",
     {"plume.sigma": [1.0, 4.0, 16.0], "ending.radius": [1.5, 3.0]},

@@ -120,6 +120,12 @@ def test_the_best_has_the_greatest_median_over_its_seeds():
     assert best(listed) == best(data)
 
 
+def test_a_sweep_without_trainings_has_no_best():
+    plain = xarray.Dataset({"success": ("plume.sigma", [0.1, 0.2])})
+    with pytest.raises(ValidationError, match="what TrainingSweep"):
+        best(plain)
+
+
 @pytest.mark.parametrize(
     ("axes", "more", "message"),
     [
@@ -131,7 +137,11 @@ def test_the_best_has_the_greatest_median_over_its_seeds():
         ({"gamma": [0.9]}, {"hyperparameters": {"gamma": 0.8}}, "hyperparameters = .'gamma'."),
         ({"seed": [1]}, {}, "give seeds"),
         ({"gamma": [0.9]}, {"shapes": {"lanes": 8}}, "shapes lanes: no such number"),
-        ({"gamma": [0.9]}, {"overrides": {"max_step": 8}}, "max_step"),
+        ({"gamma": [0.9]}, {"overrides": {"max_step": 8}}, "^'max_step'"),
+        ({"gamma": [0.9]}, {"shapes": {"hidden": -4}}, "hidden = -4 .* a tuple of ints"),
+        ({"gamma": [0.9]}, {"shapes": {"floor": "x"}}, "floor = 'x' .* a number"),
+        ({"gamma": [0.9]}, {"hyperparameters": 3}, "hyperparameters = 3 .* a table"),
+        ({"gamma": [0.9]}, {"seed": "a"}, "seed = 'a' .* an int from 0"),
     ],
 )
 def test_what_cannot_be_swept_is_refused_at_once(axes, more, message):

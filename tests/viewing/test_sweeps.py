@@ -66,6 +66,19 @@ def test_seeds_are_drawn_as_their_median_and_range():
     assert figure(data, x="seed").axes[0].get_xlabel() == "seed (m)"
 
 
+def test_the_slice_that_is_drawn_is_named():
+    data = sweep(a=np.arange(8.0), c=[1.0, 5.0])
+    assert figure(data, at={"c": 4.2}).get_suptitle() == "c = 5"
+    with pytest.raises(ValidationError, match=r"at c = 6 .* a number from 1 to 5"):
+        figure(data, at={"c": 6})
+
+
+def test_of_what_has_not_been_played_there_is_no_picture():
+    data = sweep(a=np.geomspace(1, 100, 5)) * np.nan
+    with pytest.raises(ValidationError, match="success = 'NaN everywhere'"):
+        figure(data)
+
+
 def test_a_list_of_cells_is_drawn_as_points():
     cells = {"success": ("cell", [0.1, 0.9, 0.5])}
     places = {"a": ("cell", [1.0, 2.0, 3.0]), "b": ("cell", [3.0, 1.0, 2.0])}
