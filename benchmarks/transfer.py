@@ -122,7 +122,7 @@ def _page(whole: dict[str, Any]) -> str:
         "| agent | " + " | ".join(TASKS.values()) + " |",
         "| --- |" + " --- |" * len(TASKS),
     ]
-    for agent in dict.fromkeys(row["agent"] for row in rows):
+    for agent in _agents(rows):
         cells = [_cell(of.get((task, agent))) for task in TASKS]
         lines.append(f"| {agent} | " + " | ".join(cells) + " |")
     told = ", ".join(
@@ -142,6 +142,12 @@ def _page(whole: dict[str, Any]) -> str:
     )
 
 
+def _agents(rows: list[dict[str, Any]]) -> list[str]:
+    """Those of filaments first, by their seeds."""
+    names = dict.fromkeys(row["agent"] for row in rows)
+    return sorted(names, key=lambda name: (0, name) if name.startswith("filaments") else (1, ""))
+
+
 def _cell(row: dict[str, Any] | None) -> str:
     if row is None:
         return ""
@@ -149,7 +155,7 @@ def _cell(row: dict[str, Any] | None) -> str:
 
 
 def _draw(path: Path, rows: list[dict[str, Any]]) -> None:
-    agents = list(dict.fromkeys(row["agent"] for row in rows))
+    agents = _agents(rows)
     table = np.full((len(agents), len(TASKS)), np.nan)
     for row in rows:
         table[agents.index(row["agent"]), list(TASKS).index(row["task"])] = 100 * row["success"]
