@@ -18,8 +18,11 @@ from plumejax.evaluation.trials import evaluation_key
 from plumejax.sweeps.cells import Cells, Table, differing, tabulated
 from plumejax.sweeps.units import unit
 
-LANES = 2048
-"""Episodes side by side, at most."""
+LANES = 8192
+"""Episodes side by side, at most: what a step costs besides its lanes is shared by as many."""
+
+FEWEST, CACHE = 256, 2**24
+"""On a CPU no more than so many if they take more bytes than this: a step reads them all."""
 
 SHARE = 0.5
 """Of the memory that is free, what the lanes of a sweep may take."""
@@ -84,7 +87,7 @@ def measured(
     keys = _keys(seeds, np.asarray([cell.number for cell in cells], np.uint32))
     table = Table(shared, varied, keys, np.uint32(episodes))
     game, count = Cells(env, which), len(cells) * episodes
-    lanes = fitting(game, table, min(LANES, count))
+    lanes = fitting(game, table, min(cached(game, table), count))
     while True:
         try:
             parts = side_by_side.stream(game, table, count, lanes=lanes, progress=told)
@@ -122,6 +125,18 @@ def _measures(cells: Sequence[Cell], outcomes: Outcomes, episodes: int) -> dict[
     radii = [getattr(getattr(cell.params, "ending", None), "radius", 0.0) for cell in cells]
     summary = vars(summarise(by_cell, np.asarray(radii, float)))
     return {name: np.asarray(summary[name], np.float64) for name in MEASURES}
+
+
+def cached(game: Cells, table: Table) -> int:
+    """How many lanes suit the caches of a CPU, a power of 2; elsewhere as many as there may be."""
+    if jax.default_backend() != "cpu":
+        return LANES
+    lane = jax.eval_shape(game.begin, table, jnp.uint32(0))
+    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane))
+    lanes = LANES
+    while lanes > FEWEST and lanes * size > CACHE:
+        lanes //= 2
+    return lanes
 
 
 def fitting(game: Cells, table: Table, lanes: int) -> int:
