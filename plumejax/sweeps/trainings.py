@@ -150,6 +150,8 @@ class TrainingSweep:
         is NaN. Arguments and errors are those of `Sweep.run`; `progress` is told of updates."""
         from plumejax.sweeps.running import run
 
+        if executor == "local":
+            _ = self._training, self._played  # before several threads ask for them
         return run(self, None if store is None else Path(store), executor, progress)
 
     def play(self, chunk: Chunk, told: Told = lambda done: None) -> dict[str, np.ndarray]:
@@ -164,6 +166,7 @@ class TrainingSweep:
         """The agents of cells, trained in one program; of half of them at a time where the device
         has too little memory."""
         algorithm, params = self._training
+        params = jax.device_put(params)  # on the device of this thread
         hypers = [self._hyper(number) for number in numbers]
         hyper = jax.tree.map(lambda *x: np.asarray(x, np.float32), *hypers)
         seeds = self.design.columns["seed"][numbers].astype(np.uint32)
@@ -202,8 +205,7 @@ class TrainingSweep:
 
     @cached_property
     def _training(self) -> tuple[PPO, Any]:
-        algorithm, params = make_training(self.config)
-        return algorithm, jax.device_put(params)
+        return make_training(self.config)
 
     @cached_property
     def _played(self) -> tuple[Any, Any]:
