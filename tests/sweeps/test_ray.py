@@ -5,6 +5,8 @@ import time
 import numpy as np
 import pytest
 
+import plumejax
+
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 pytestmark = pytest.mark.interop
@@ -51,3 +53,24 @@ def test_a_lost_workers_chunks_are_played_again_and_the_result_is_the_same(
     # Ray notices some seconds later that nobody answers there.
     while sum(node["Alive"] and node["Resources"].get("CPU", 0) for node in ray.nodes()) > 1:
         time.sleep(1)
+
+
+def test_trainings_come_to_the_same(run, cluster):
+    made = [
+        plumejax.TrainingSweep(
+            "PlumeSearchLocal-v0",
+            {"learning_rate": [1e-3, 3e-2]},
+            seeds=2,
+            steps=640,
+            episodes=16,
+            shapes={"num_envs": 16, "num_steps": 8, "hidden": (8,), "num_epochs": 1},
+            overrides={"max_steps": 100, "ending.radius": 30},
+            at_once=2,
+        )
+        for _ in range(2)
+    ]
+    by_ray = run(made[0], executor="ray")
+    assert np.all(by_ray.done == 1)
+    here = run(made[1])
+    for name, values in here.data_vars.items():
+        np.testing.assert_allclose(by_ray[name], values, rtol=1e-5, err_msg=name)
