@@ -72,8 +72,10 @@ def replay_episode(file: tyro.conf.Positional[Path], *, rtol: float = 1e-5) -> i
         same = f"{len(episode.actions)} steps come to the same states, {len(episode.states)} each"
         console.print(f"{file}: {same}", highlight=False, soft_wrap=True)
         return 0
-    where = np.flatnonzero(np.atleast_1d(found.recorded != found.now))[:1]
-    was, now = (np.atleast_1d(x).reshape(-1)[where] for x in (found.recorded, found.now))
+    was, now = (np.ravel(x) for x in (found.recorded, found.now))
+    if was.shape == now.shape:
+        farthest = np.argmax(np.abs(was.astype(float) - now.astype(float)))
+        was, now = was[farthest], now[farthest]
     console.print(
         f"{file}: parts after step {found.step} of {len(episode.actions)}, in {found.name}:"
         f" recorded {was}, now {now}; recorded with {episode.header['versions']}",

@@ -21,6 +21,7 @@ from plumejax.base.environment import Environment
 from plumejax.base.errors import ValidationError, require
 from plumejax.base.files import UNREADABLE, write_bytes_whole
 from plumejax.base.rollout import Policy
+from plumejax.evaluation.episodes import Episode, Lane, Numbers
 from plumejax.evaluation.trials import Trial, evaluation_key, make_agent, make_task, on_bank
 from plumejax.learning.checkpoints import bits, describe, require_same, versions
 from plumejax.policies.catalogue import PERFECT, prepare
@@ -185,28 +186,41 @@ def _play(
     return actions, {jax.tree_util.keystr(path): x for path, x in named}, steps
 
 
+class _Noting(struct.PyTreeNode):
+    """A policy whose memory has its last action too, which is `none` at the start."""
+
+    policy: Any
+    none: Any
+
+    def init(self, key: jax.Array) -> tuple[Any, Any]:
+        return self.policy.init(key), self.none
+
+    def act(self, key: jax.Array, carry: Any, observation: Any) -> tuple[Any, Any]:
+        action, memory = self.policy.act(key, carry[0], observation)
+        return action, (memory, action)
+
+
 @jit_by_class(static=("env", "steps"))
 def _played(
     env: Environment, policy: Policy, key: jax.Array, params: Any, number: Any, steps: int
 ) -> tuple[Any, Any]:
-    """`(actions, states)`, leading with `steps` and one more, with the keys of an `Episode`."""
-    reset_key, init_key, run_key = jax.random.split(jax.random.fold_in(key, number), 3)
-    _, state = env.reset(reset_key, params)
+    """`(actions, states)`, leading with `steps` and one more."""
+    game = Episode(env)
+    first = jax.eval_shape(game.begin, Numbers(policy, key, params), number)
+    form, _ = jax.eval_shape(policy.act, key, first.memory, first.state.observation)
+    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), form)
+    numbers = Numbers(_Noting(policy, none), key, params)
 
-    def kept(state: Any) -> Any:
-        return jax.tree.map(bits, state.replace(observation=None))
+    def kept(lane: Lane) -> Any:
+        return jax.tree.map(bits, lane.state.replace(observation=None))
 
-    def one(carry: Any, _: None) -> tuple[Any, Any]:
-        state, memory = carry
-        now = 2 * state.step_count.astype(jnp.uint32)
-        act_key, step_key = (jax.random.fold_in(run_key, now + i) for i in (0, 1))
-        action, memory = policy.act(act_key, memory, state.observation)
-        _, state, *_ = env.step(step_key, state, action, params)
-        return (state, memory), (action, kept(state))
+    def one(lane: Lane, _: None) -> tuple[Lane, Any]:
+        lane = game.step(numbers, lane)
+        return lane, (lane.memory[1], kept(lane))
 
-    _, (actions, states) = jax.lax.scan(one, (state, policy.init(init_key)), None, steps)
-    first = kept(state)
-    return actions, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, states)
+    begun = game.begin(numbers, number)
+    _, (actions, states) = jax.lax.scan(one, begun, None, steps)
+    return actions, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), kept(begun), states)
 
 
 def _first(name: str, was: np.ndarray, now: np.ndarray, rtol: float) -> Difference | None:

@@ -225,11 +225,11 @@ TRACKING = Recipe(
 def filaments(
     env: Any, params: Any, seed: int, told: Told, tapes: int = 2 * TAPES, seconds_more: float = 12.0
 ) -> tuple[Any, Any]:
-    """Filaments to be tracked: on tapes, each of a wind of its own, paid for coming nearer wherever
-    that is.
+    """Filaments to be tracked: on tapes, all of which but a quarter blow in winds of their own,
+    paid for coming nearer wherever that is.
 
     The published reward takes more for a search between whiffs than for getting lost beside the
-    source, and pays nothing for coming nearer there: by it nobody learns to search. Starts are
+    source, and pays nothing for coming nearer there: a search is not worth its while. Starts are
     where the source can be reached in a third of the time, and up to a metre beside the puffs.
     """
     far = _reached(env, params, 0.3)
