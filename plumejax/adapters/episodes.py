@@ -24,11 +24,9 @@ from plumejax.base.errors import (
 from plumejax.base.lifecycle import Lifecycle
 from plumejax.base.randomised import Randomised, corners, distributions, override
 from plumejax.search.environment import PlumeSearch, distance_to_source
-from plumejax.search.motion import AxisMoves, Moves
 from plumejax.search.starts import Fixed, FixedParams
 from plumejax.search.state import Params, SearchState
-from plumejax.viewing.frames import frame
-from plumejax.viewing.scenery import Canvas, canvas, scenery
+from plumejax.viewing.frames import Camera, camera, frame
 
 
 class EnvironmentState(StrEnum):
@@ -383,48 +381,42 @@ STATES = {
 """The member of `EnvironmentState` that stands for each code."""
 
 
-def picture(env: PlumeSearch, state: SearchState, params: Params) -> np.ndarray:
+TRAIL = 64
+"""Places of a trail that a picture shows."""
+
+
+def no_trail() -> np.ndarray:
+    """float32[TRAIL, 2] of an agent that has been nowhere yet."""
+    return np.full((TRAIL, 2), np.nan, np.float32)
+
+
+def longer(trail: np.ndarray, state: SearchState) -> np.ndarray:
+    """The trail with where the agent is now, without what was longest ago."""
+    here = np.zeros((1, 2), np.float32)
+    position = np.asarray(state.agent.position)[:2]
+    here[0, : len(position)] = position
+    return np.concatenate([trail[1:], here])
+
+
+def picture(
+    env: PlumeSearch, state: SearchState, params: Params, trail: np.ndarray | None = None
+) -> np.ndarray:
     """uint8[H, W, 3]: the episode as it stands. Raises `RenderingError` if there is no size."""
-    params = env.episode_params(state, params)
-    where = canvas(env.arena, params)
-    return _draw(env, params, where, *jax.device_get(scenery(env, state, params, where)))
+    taken = camera(env, env.episode_params(state, params))
+    return np.asarray(frame(taken, state, params, trail))
 
 
 def pictures(env: PlumeSearch, state: SearchState, params: Params) -> tuple[np.ndarray, ...]:
     """A `picture` of each of many episodes; leaves of `state` lead with their number."""
-    state = jax.device_get(state)
-    lanes = len(jax.tree.leaves(state)[0])
-    each = [jax.tree.map(lambda x, lane=lane: x[lane], state) for lane in range(lanes)]
-    return tuple(picture(env, one, params) for one in each)
+    first = jax.tree.map(lambda x: x[0], state)
+    taken = camera(env, env.episode_params(first, params))
+    return tuple(np.asarray(_frames(taken, state, params)))
 
 
-def _draw(
-    env: PlumeSearch,
-    params: Params,
-    where: Canvas,
-    field: np.ndarray,
-    free: np.ndarray,
-    sources: np.ndarray,
-    position: np.ndarray,
-    heading: np.ndarray,
-) -> np.ndarray:
-    radius, scale = (
-        None if number is None else float(number)
-        for number in (
-            getattr(params.ending, "radius", None),
-            getattr(params.sensor, "saturation", None),
-        )
-    )
-    return frame(
-        field,
-        sources,
-        None if radius is None else radius / float(where.spacing[0]),
-        position,
-        # A motion along fixed directions leaves the heading alone: it would say nothing.
-        None if isinstance(env.motion, Moves | AxisMoves) else float(heading),
-        full_scale=scale,
-        free=free,
-    )
+@partial(jax.jit, static_argnames="taken")
+def _frames(taken: Camera, states: SearchState, params: Params) -> jax.Array:
+    # One after another: a large plume is sampled at every pixel.
+    return jax.lax.map(lambda state: frame(taken, state, params), states)
 
 
 def _int(number: jax.Array) -> jax.Array:

@@ -35,6 +35,7 @@ class _Episode(NamedTuple):
       program: of the steps.
       carried: a packed `Carried`.
       observation, view: what the host has read of it.
+      trail: float32[TRAIL, 2], where the agent was, if pictures are made.
     """
 
     seed: int
@@ -44,6 +45,7 @@ class _Episode(NamedTuple):
     carried: Arrays
     observation: Any
     view: View
+    trail: Any = None
 
 
 class PlumeSearchEnv(gymnasium.Env):
@@ -152,6 +154,7 @@ class PlumeSearchEnv(gymnasium.Env):
             packed.arrays,
             *_read(program, packed.arrays),
         )
+        episode = self._followed(episode, episodes.no_trail())
         self._show(episode)
         self._np_random, self._np_random_seed = random, random_seed
         self._episode, self._warned = episode, False
@@ -177,7 +180,9 @@ class PlumeSearchEnv(gymnasium.Env):
         else:
             carried = _step(episode.program, episode.carried, action, episode.numbers)
             observation, view = _read(episode.program, carried)
+            trail = episode.trail
             episode = _Episode(*episode[:4], carried, observation, view)
+            episode = self._followed(episode, trail)
             self._show(episode)
             self._episode = episode
         info = self._info(episode)
@@ -360,9 +365,16 @@ class PlumeSearchEnv(gymnasium.Env):
                 self._window = Window("plumejax", self.metadata["render_fps"])
             self._window.show(self._picture(episode))
 
+    def _followed(self, episode: _Episode, trail: Any) -> _Episode:
+        """With where the agent is at the end of its trail, if pictures are made."""
+        if self.render_mode is None:
+            return episode
+        state = episodes.state_of(episode.program, episode.carried)
+        return episode._replace(trail=episodes.longer(trail, state))
+
     def _picture(self, episode: _Episode) -> np.ndarray:
         state = episodes.state_of(episode.program, episode.carried)
-        return episodes.picture(self._core, state, episode.params)
+        return episodes.picture(self._core, state, episode.params, episode.trail)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy opens a window of its own.

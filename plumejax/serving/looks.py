@@ -14,8 +14,8 @@ from plumejax.search.environment import PlumeSearch
 from plumejax.search.motion import AxisMoves, Moves, Oriented, RunAndTumble, WindRelative
 from plumejax.search.walking import TurnAndSpeed, Unicycle, Velocity
 from plumejax.serving.models import packed
-from plumejax.viewing.frames import levels, palette
-from plumejax.viewing.scenery import canvas, scenery
+from plumejax.viewing import frames
+from plumejax.viewing.scenery import canvas, scenery, turns
 
 _WAYS = {
     (0, 1): "up",
@@ -96,7 +96,7 @@ def unit(env: Any) -> dict[str, str]:
 
 def colour_table() -> dict[str, Any]:
     """uint8[256, 3], packed: the colour of each level."""
-    return packed(palette(np.linspace(0.0, 1.0, 256)))
+    return packed(frames.colour_table())
 
 
 def names_of(motion: Any) -> list[str]:
@@ -117,36 +117,28 @@ def names_of(motion: Any) -> list[str]:
 
 def _search(env: PlumeSearch, state: Any, params: Any) -> dict[str, Any]:
     place, heading, odour = jax.device_get(_agent(env, state, params))
-    # A motion along fixed directions leaves the heading alone: it would say nothing.
-    turns = not isinstance(getattr(env.motion, "of", env.motion), Moves | AxisMoves | WindRelative)
     agent = {
         "at": _flat(place),
         "position": place.tolist(),
-        "heading": float(heading) if turns else None,
+        "heading": float(heading) if turns(env) else None,
     }
     shown = {"agents": [agent], "odour": float(odour)}
     try:
         where = canvas(env.arena, params)
     except RenderingError:
         return shown
-    field, free, sources, _, _ = jax.device_get(scenery(env, state, params, where))
-    full = getattr(params.sensor, "saturation", None)
-    top = _brightest(field) if full is None else float(full)
+    field, free, sources, *_ = jax.device_get(scenery(env, state, params, where))
+    top = float(frames.brightest(field, getattr(params.sensor, "saturation", None)))
     radius = getattr(params.ending, "radius", None)
     return {
         **shown,
         "extent": where.extent,
-        "levels": packed(np.rint(255 * levels(field, top)).astype(np.uint8)),
+        "levels": packed(np.rint(255 * np.asarray(frames.levels(field, top))).astype(np.uint8)),
         "top": top,
         "free": None if free.all() else packed(free),
         "sources": [{"at": at} for at in (where.origin + sources * where.spacing).tolist()],
         "radius": None if radius is None else float(radius),
     }
-
-
-def _brightest(field: np.ndarray) -> float:
-    """What half a percent of a field exceeds: its maximum, at a source, may leave all else dark."""
-    return float(np.percentile(field, 99.5)) or float(field.max())
 
 
 @partial(jax.jit, static_argnames="env")

@@ -223,7 +223,26 @@ def test_oriented_motion_turns():
     env.step(1)
     assert env.agent_state.orientation == 90.0
     assert env.step(0)[4]["agent_xy"] == (3, 4)
-    assert (env.render()[11 - 5, 3] == 0).all()  # the rim is open upwards
+    picture = env.render()
+    side = picture.shape[0] // 12
+    column = np.all(picture[:, 3 * side + side // 2] == 255, axis=-1)
+    middle = (12 - 4) * side - side // 2
+    reach = [int(np.argmin(column[middle::way])) for way in (-1, 1)]
+    assert reach[0] > reach[1] > 0  # the arrowhead is longer upwards
+
+
+def test_a_picture_shows_where_the_agent_has_been():
+    env = small_env(render_mode="rgb_array")
+    ways = []
+    for action in (0, 1):  # there by two ways
+        env.reset(seed=0, options={"start": (3, 3)})
+        for step in (action, 1 - action):
+            env.step(step)
+        ways.append(env.render())
+        place = env.agent_state.position
+    env.reset(seed=0, options={"start": place})
+    assert np.any(ways[0] != ways[1])
+    assert np.any(ways[0] != env.render())
 
 
 # ---- registration ----

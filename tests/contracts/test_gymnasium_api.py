@@ -485,7 +485,7 @@ def test_render_obeys_render_mode(make_env):
     env = make_env(render_mode="rgb_array")
     env.reset(seed=0)
     for picture in (env.render(), env.render(mode="rgb_array")):
-        assert (picture.shape, picture.dtype) == ((12, 16, 3), np.uint8)
+        assert (picture.shape, picture.dtype) == ((360, 480, 3), np.uint8)  # 30 pixels a cell
     with pytest.raises(ValidationError, match="mode = 'human'"):
         env.render(mode="human")
 
