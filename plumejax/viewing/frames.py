@@ -62,7 +62,8 @@ class Camera:
     @property
     def canvas(self) -> Canvas:
         """Where the field is sampled."""
-        return Canvas(self.size, np.float32(self.origin), np.float32(self.spacing))
+        origin, spacing = (np.asarray(x, np.float32) for x in (self.origin, self.spacing))
+        return Canvas(self.size, origin, spacing)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -342,8 +343,8 @@ def _with_bar(camera: Camera, picture: jax.Array) -> jax.Array:
     u = _unit(camera.shape)
     long = camera.bar / camera.spacing[0] * camera.scale[0]
     y, right = height - 1 - 4 * u, width - 1 - 5 * u
-    ends = (jnp.asarray([x, y], jnp.float32) for x in (right - long, right))
-    stroke = _to_stroke(_grid(picture.shape), *ends, 0.7 * u)
+    start, end = (jnp.asarray([x, y], jnp.float32) for x in (right - long, right))
+    stroke = _to_stroke(_grid(picture.shape), start, end, 0.7 * u)
     picture = _paint(_paint(picture, stroke - 0.8 * u, BLACK), stroke, WHITE)
     length = getattr(search_of(camera.env).plume, "length", None)
     unit = length or ("cells" if hasattr(search_of(camera.env).arena, "grid_size") else "")

@@ -89,7 +89,7 @@ def concentration_field(env: Any, state: Any, params: Any, where: Canvas) -> jax
 
 
 def turns(env: Any) -> bool:
-    """Whether an agent's heading says something: a motion along fixed directions leaves it alone."""
+    """Whether an agent's heading says something: a motion along fixed directions keeps it."""
     motion = search_of(env).motion
     return not isinstance(getattr(motion, "of", motion), Moves | AxisMoves | WindRelative)
 
@@ -102,7 +102,7 @@ def search_of(env: Any) -> Any:
 
 
 def scenery(env: Any, state: Any, params: Any, where: Canvas) -> Scenery:
-    """The `Scenery` of a search as it stands; pure, and one compilation for each size of picture."""
+    """The `Scenery` of a search as it stands; pure, one compilation for each size of picture."""
     return _scenery(search_of(env), where.size, state, params, where.origin, where.spacing)
 
 
