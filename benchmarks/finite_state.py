@@ -294,7 +294,7 @@ def _paths(axes: Axes, name: str, row: dict[str, Any], seed: int, episodes: int 
     env, params = plumejax.make(name)
     policy = fs.FiniteStateController(jnp.asarray(row["logits"], jnp.float32))
     key = jax.random.key(seed + 1)
-    outcomes, states = trace(env, policy, key, params, episodes, 4000)
+    outcomes, lanes = trace(env, policy, key, params, episodes, 4000)
     hit = fs.problem(env, params).hit
     axes.imshow(
         np.maximum(hit, 1e-3),
@@ -303,7 +303,7 @@ def _paths(axes: Axes, name: str, row: dict[str, Any], seed: int, episodes: int 
         norm=LogNorm(1e-3, 10.0),
         aspect="equal",
     )
-    x, y = np.moveaxis(np.asarray(states.agent.position), -1, 0)
+    x, y = np.moveaxis(np.asarray(lanes.state.agent.position), -1, 0)
     for i in range(episodes):
         last = int(outcomes.steps[i]) + 1
         axes.plot(x[:last, i], y[:last, i], lw=0.7)

@@ -51,6 +51,7 @@ def _verbs() -> dict[str, Callable[..., int]]:
     from plumejax.cli.serve import serve
     from plumejax.cli.sweep import sweep
     from plumejax.cli.train import train
+    from plumejax.cli.video import video
 
     return {
         "train": train,
@@ -60,6 +61,7 @@ def _verbs() -> dict[str, Callable[..., int]]:
         "plot": plot,
         "record": record_episode,
         "replay": replay_episode,
+        "video": video,
         "export-states": export_states,
         "serve": serve,
         "list": list_tasks,

@@ -121,7 +121,8 @@ def draw(
     from plumejax.viewing.plots import arm_paths, trajectories
 
     key = evaluation_key(seed)
-    outcomes, states = trace(env, agent, key, params, episodes, int(params.max_steps))
+    outcomes, lanes = trace(env, agent, key, params, episodes, int(params.max_steps))
+    states = lanes.state
     if isinstance(env, TwoArm):
         figure, axes = pyplot.subplots(1, 2, figsize=(11, 5), layout="constrained")
         arm_paths(axes, states, outcomes.steps, outcomes.found, params)

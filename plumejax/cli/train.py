@@ -30,7 +30,9 @@ from plumejax.learning.runs import (
     CHECKPOINTS,
     CONFIG,
     METRICS,
+    STAGES,
     RunConfig,
+    history_path,
     load_agent,
     make_task,
     make_training,
@@ -61,7 +63,8 @@ def train(
 ) -> int:
     """Train an agent with PPO, evaluate it beside baselines, and draw what it does.
 
-    Ctrl-C stops after the call that is running and keeps a checkpoint; go on with --resume.
+    Ctrl-C stops after the call that is running and keeps a checkpoint; go on with --resume. The
+    folder history has the agent as it was along the way.
 
     Args:
         task: id of the task, one of `plumejax list`.
@@ -190,20 +193,25 @@ def _run(console: Console, directory: Path, config: RunConfig) -> int:
 
     task_described = describe(make_task(config)[1])
 
-    def keep(training: Training) -> None:
-        try:
-            # Agents first: after a stop in between, --resume writes them again.
-            for own, each in _own_runs(directory, config):
-                agent = algorithm.agent(trainings.one_of(training, each.seed - config.seed))
-                save_agent(own / AGENT, agent, asdict(each), task_described)
-            save(checkpoints, training, config.task, described)
-        except OSError as error:
-            raise PlumeError(
-                f"the checkpoint of update {_done(training)} could not be written ({error}); the"
-                f" last one before it is whole: go on with plumejax train --resume {directory}"
-            ) from error
+    def write_agents(training: Training, where: Callable[[Path], Path]) -> None:
+        for own, each in _own_runs(directory, config):
+            agent = algorithm.agent(trainings.one_of(training, each.seed - config.seed))
+            path = where(own)
+            path.parent.mkdir(exist_ok=True)
+            save_agent(path, agent, asdict(each), task_described)
 
-    training, stopped = _loop(console, directory, config, keep, step, training)
+    def stage(training: Training) -> None:
+        steps = _done(training) * config.shapes.num_envs * config.shapes.num_steps
+        with _writing(directory, training):
+            write_agents(training, lambda own: history_path(own, steps))
+
+    def keep(training: Training) -> None:
+        with _writing(directory, training):
+            # Agents first: after a stop in between, --resume writes them again.
+            write_agents(training, lambda own: own / AGENT)
+            save(checkpoints, training, config.task, described)
+
+    training, stopped = _loop(console, directory, config, (keep, stage), step, training)
     if stopped:
         console.print(
             f"interrupted after {_done(training)} of {config.updates} updates; go on with\n"
@@ -217,6 +225,18 @@ def _run(console: Console, directory: Path, config: RunConfig) -> int:
         names = ", ".join(sorted(p.name for p in own.iterdir() if p.name != CONFIG))
         console.print(f"{own}: {CONFIG}, {names}", highlight=False, soft_wrap=True)
     return 0
+
+
+@contextmanager
+def _writing(directory: Path, training: Training) -> Iterator[None]:
+    """Raise `PlumeError`, which says how to go on, where a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise PlumeError(
+            f"the checkpoint of update {_done(training)} could not be written ({error}); the"
+            f" last one before it is whole: go on with plumejax train --resume {directory}"
+        ) from error
 
 
 def _own_runs(directory: Path, config: RunConfig) -> list[tuple[Path, RunConfig]]:
@@ -251,11 +271,15 @@ def _loop(
     console: Console,
     directory: Path,
     config: RunConfig,
-    keep: Callable[[Training], None],
+    write: tuple[Callable[[Training], None], Callable[[Training], None]],
     step: Callable[[Training], tuple[Training, Metrics]],
     training: Training,
 ) -> tuple[Training, bool]:
-    """Calls until the updates are done or Ctrl-C; `(training, whether it was stopped)`."""
+    """Calls until the updates are done or Ctrl-C; `(training, whether it was stopped)`.
+
+    `write` are two: what keeps a checkpoint, and what keeps the agents as they are now.
+    """
+    keep, stage = write
     a_call = config.updates_per_call * config.shapes.num_envs * config.shapes.num_steps
     a_call *= config.seeds
     own_runs = _own_runs(directory, config)
@@ -277,6 +301,8 @@ def _loop(
         bar = progress.add_task(
             "", total=config.updates, completed=saved, rate="", success="-", ret="-"
         )
+        if saved == 0:
+            stage(training)
         while _done(training) < config.updates and not interrupted:
             began = time.perf_counter()
             training, metrics = step(training)
@@ -291,6 +317,8 @@ def _loop(
                     file.writelines(f"{line}\n" for line in lines)
                 every += rows
             _show(progress, bar, _done(training), a_call / seconds, every)
+            if before * STAGES // config.updates < _done(training) * STAGES // config.updates:
+                stage(training)
             if time.perf_counter() - saved_at > _SECONDS_BETWEEN_CHECKPOINTS:
                 keep(training)
                 saved_at, saved = time.perf_counter(), _done(training)

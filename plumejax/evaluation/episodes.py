@@ -176,23 +176,27 @@ def in_order(parts: Iterable[tuple[np.ndarray, Any]]) -> Any:
 @jit_by_class(static=("env", "episodes", "steps"))
 def trace(
     env: Environment, policy: Policy, key: jax.Array, params: Any, episodes: int, steps: int
-) -> tuple[Outcomes, Any]:
-    """`(outcomes, states)` of the same episodes as `play`, the states of every step kept.
+) -> tuple[Outcomes, Lane]:
+    """`(outcomes, lanes)` of the same episodes as `play`, each `Lane` kept at every step.
 
-    Leaves of `states` lead with `[steps + 1, episodes]`, the first at the start; an episode that
-    ended stays where it was. The observation is left out (None).
+    Leaves of `lanes` lead with `[steps + 1, episodes]`, the first at the start; an episode that
+    ended stays as it was. The state's observation is left out (None), and the key.
     """
     game, numbers = Episode(env), Numbers(policy, key, params)
     table = side_by_side.begin(game, numbers, jnp.arange(episodes, dtype=jnp.uint32))
 
-    def one(table: Lane, _: None) -> tuple[Lane, Any]:
-        after = side_by_side.step(game, numbers, table)
-        return after, after.state.replace(observation=None)
+    def kept(table: Lane) -> Lane:
+        state = table.state.replace(observation=None)
+        return table._replace(state=state, key=None)  # type: ignore[arg-type]
 
-    start = table.state.replace(observation=None)
+    def one(table: Lane, _: None) -> tuple[Lane, Lane]:
+        after = side_by_side.step(game, numbers, table)
+        return after, kept(after)
+
+    start = kept(table)
     table, rest = jax.lax.scan(one, table, None, steps)
-    states = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), start, rest)
-    return jax.vmap(game.view)(table), states
+    lanes = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), start, rest)
+    return jax.vmap(game.view)(table), lanes
 
 
 def _realisation(plume: Any) -> Any:

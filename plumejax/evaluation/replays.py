@@ -84,7 +84,8 @@ def record(trial: Trial, number: int = 0) -> EpisodeRecord:
     """
     require(0 <= number < 2**31, "number", number, "0 <= number < 2**31")
     env, params, policy = make_agent(trial, *make_task(trial))
-    actions, states, steps = _play(env, policy, evaluation_key(trial.seed), params, number)
+    actions, states = _play(env, policy, evaluation_key(trial.seed), params, number)
+    steps = int(states.step_count[-1])
     header = {
         "format": FORMAT,
         "version": registry.find(trial.task).version,
@@ -93,7 +94,8 @@ def record(trial: Trial, number: int = 0) -> EpisodeRecord:
         "params": describe(_task(trial)[1]),
         "versions": versions(),
     }
-    return EpisodeRecord(header, actions[:steps], {k: x[: steps + 1] for k, x in states.items()})
+    kept = {name: x[: steps + 1] for name, x in _named(states).items()}
+    return EpisodeRecord(header, actions[:steps], kept)
 
 
 def replay(episode: EpisodeRecord, rtol: float = 1e-5) -> Difference | None:
@@ -101,6 +103,27 @@ def replay(episode: EpisodeRecord, rtol: float = 1e-5) -> Difference | None:
 
     Whole numbers, flags and keys are equal; floats within `rtol` of the largest of their leaf, for
     two programs round differently.
+
+    Raises:
+      ValidationError: the task is not what it was: a number, or its behaviour version.
+    """
+    _, _, states = again(episode)
+    now, steps = _named(states), len(episode.actions)
+    played = int(states.step_count[-1])
+    if now.keys() != episode.states.keys():
+        parts = sorted(now.keys() ^ episode.states.keys())
+        raise ValidationError(f"states: {', '.join(parts)}: not in both; it is another version's")
+    found = [_first(name, was, now[name], rtol) for name, was in episode.states.items()]
+    apart = [each for each in found if each is not None]
+    if not apart and played != steps:
+        apart = [Difference(min(played, steps), "length", np.asarray(steps), np.asarray(played))]
+    return min(apart, key=lambda each: each.step, default=None)
+
+
+def again(episode: EpisodeRecord) -> tuple[Any, Any, Any]:
+    """`(env, params, states)` of a recorded episode that is played again with its actions: the task
+    as it was played, and its states, leaves leading with T + 1 or more, of which those after its
+    end are all the last.
 
     Raises:
       ValidationError: the task is not what it was: a number, or its behaviour version.
@@ -114,17 +137,9 @@ def replay(episode: EpisodeRecord, rtol: float = 1e-5) -> Difference | None:
     env, params = on_bank(env, params, trial.plumes, trial.seed)
     if trial.policy == PERFECT:
         env, params, _ = prepare(PERFECT, env, params)
-    key, steps = evaluation_key(trial.seed), len(episode.actions)
-    policy = Replayed(episode.actions)
-    _, now, played = _play(env, policy, key, params, header["number"])
-    if now.keys() != episode.states.keys():
-        parts = sorted(now.keys() ^ episode.states.keys())
-        raise ValidationError(f"states: {', '.join(parts)}: not in both; it is another version's")
-    found = [_first(name, was, now[name], rtol) for name, was in episode.states.items()]
-    apart = [each for each in found if each is not None]
-    if not apart and played != steps:
-        apart = [Difference(min(played, steps), "length", np.asarray(steps), np.asarray(played))]
-    return min(apart, key=lambda each: each.step, default=None)
+    key = evaluation_key(trial.seed)
+    _, states = _play(env, Replayed(episode.actions), key, params, header["number"])
+    return env, params, states
 
 
 def save_episode(path: str | Path, episode: EpisodeRecord) -> None:
@@ -171,19 +186,24 @@ def _plain(trial: Trial) -> dict[str, Any]:
 
 def _play(
     env: Environment, policy: Policy, key: jax.Array, params: Any, number: int
-) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
-    """`(actions, states, steps)` of an episode: of the first two, what comes after its end too."""
+) -> tuple[np.ndarray, Any]:
+    """`(actions, states)` of an episode, and what comes after its end too."""
     limit = int(params.max_steps)
     played = _played(env, policy, key, jax.device_put(params), np.uint32(number), limit)
-    actions, states = jax.device_get(played)
+    actions, states = jax.device_get(played[0]), played[1]
     steps, last = int(states.step_count[-1]), int(states.lifecycle[-1])
     if last == lifecycle.Lifecycle.READY:
         raise ValidationError(
             f"after {steps} steps the policy gave {actions[steps]}, which the task refuses: it must"
             f" be a member of {env.action_space(params)}"
         )
-    named = jax.tree_util.tree_leaves_with_path(states)
-    return actions, {jax.tree_util.keystr(path): x for path, x in named}, steps
+    return actions, states
+
+
+def _named(states: Any) -> dict[str, np.ndarray]:
+    """The leaves of states by their names; of keys their bits."""
+    named = jax.tree_util.tree_leaves_with_path(jax.tree.map(bits, states))
+    return {jax.tree_util.keystr(path): np.asarray(x) for path, x in named}
 
 
 class _Noting(struct.PyTreeNode):
@@ -212,7 +232,7 @@ def _played(
     numbers = Numbers(_Noting(policy, none), key, params)
 
     def kept(lane: Lane) -> Any:
-        return jax.tree.map(bits, lane.state.replace(observation=None))
+        return lane.state.replace(observation=None)
 
     def one(lane: Lane, _: None) -> tuple[Lane, Any]:
         lane = game.step(numbers, lane)

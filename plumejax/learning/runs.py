@@ -22,6 +22,8 @@ from plumejax.learning.recipes import Told, recipe
 
 CONFIG, METRICS, EVALUATION = "config.json", "metrics.jsonl", "evaluation.json"
 CHECKPOINTS, PICTURE, AGENT = "checkpoints", "trajectories.png", "agent.npz"
+HISTORY, STAGES = "history", 8
+"""Folder of the agents along a training, and how many there are after the untrained one."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,21 @@ def load_agent(run: str | Path, data: str | Path | None = None) -> tuple[Any, An
     algorithm = ppo(env, params, config.shapes)
     like = jax.eval_shape(algorithm.untrained, jax.random.key(0))
     return acting(fill(like, stored, path), env), env, params
+
+
+def history_path(run: Path, steps: int) -> Path:
+    """The file of the agent that a training had after so many environment steps."""
+    return run / HISTORY / f"agent-{steps:011d}.npz"
+
+
+def agent_history(run: Path) -> list[tuple[int, Path]]:
+    """`(environment steps, file)` of the agents along a training, in time.
+
+    Raises `ValidationError` for a run that kept none.
+    """
+    files = sorted((run / HISTORY).glob("agent-*.npz"))
+    require(files, "run directory", str(run), f"one of a training that kept its {HISTORY}")
+    return [(int(path.stem.removeprefix("agent-")), path) for path in files]
 
 
 def agent_path(run: str | Path) -> Path:

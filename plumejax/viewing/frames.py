@@ -348,7 +348,7 @@ def _with_bar(camera: Camera, picture: jax.Array) -> jax.Array:
     picture = _paint(_paint(picture, stroke - 0.8 * u, BLACK), stroke, WHITE)
     length = getattr(search_of(camera.env).plume, "length", None)
     unit = length or ("cells" if hasattr(search_of(camera.env).arena, "grid_size") else "")
-    mask = _text(f"{camera.bar:g} {unit}".strip(), max(9, round(7 * u)))
+    mask = text_mask(f"{camera.bar:g} {unit}".strip(), max(9, round(7 * u)))
     tall, wide = mask.shape
     top, left = round(y - 3 * u) - tall, round(right - (long + wide) / 2)
     left = min(max(left, 1), width - wide - 1)
@@ -376,7 +376,7 @@ def _round_number(most: float) -> float:
 
 
 @cache
-def _text(text: str, size: int) -> np.ndarray:
+def text_mask(text: str, size: int) -> np.ndarray:
     """float32[h, w], 0 to 1: how a line of text covers the pixels around it, two more each side."""
     from PIL import Image, ImageDraw, ImageFont
 

@@ -61,9 +61,9 @@ def same(a, b):
 
 def test_trace_shows_the_episodes_of_play(local):
     env, params = local
-    outcomes, states = trace(env, POLICY, jax.random.key(4), params, 5, 40)
+    outcomes, lanes = trace(env, POLICY, jax.random.key(4), params, 5, 40)
     same(outcomes, play(env, POLICY, jax.random.key(4), params, 5))
-    path = np.asarray(states.agent.position)
+    path = np.asarray(lanes.state.agent.position)
     assert path.shape == (41, 5, 2)
     for i, steps in enumerate(np.asarray(outcomes.steps)):
         moved = np.abs(np.diff(path[:, i], axis=0)).sum(1)
