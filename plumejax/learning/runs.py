@@ -22,6 +22,7 @@ from plumejax.learning.recipes import Told, recipe
 
 CONFIG, METRICS, EVALUATION = "config.json", "metrics.jsonl", "evaluation.json"
 CHECKPOINTS, PICTURE, AGENT = "checkpoints", "trajectories.png", "agent.npz"
+LEARNING = "learning.png"
 
 
 @dataclass(frozen=True)
