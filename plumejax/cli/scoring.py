@@ -108,7 +108,7 @@ def draw_laws(path: Path, laws: Mapping[str, Arrivals], horizon: int, title: str
     save(figure, path)
 
 
-MEASURES = {"success": "success (share of the episodes)", "return": "return of an episode"}
+MEASURES = {"success": "success (share of those that ended)", "return": "return of an episode"}
 """Of a training that are drawn, and how their axes are called."""
 
 POINTS = 100

@@ -72,7 +72,6 @@ def learning_curves(
         if there.any()
     ]
     axes.set(xlabel="environment steps", ylabel=label)
-    axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     if not seeds:
         return axes
@@ -85,6 +84,7 @@ def learning_curves(
         axes.fill_between(at, low, high, color=colour, alpha=0.15, lw=0)
     about = [name] * bool(name) + [f"median of {len(seeds)} seeds"] * (len(seeds) > 1)
     axes.plot(at, np.nanmedian(table, axis=0), color=colour, lw=2, label=", ".join(about))
+    axes.set_xlim(0, 1.02 * axes.dataLim.x1)
     if about:
         axes.legend(frameon=False, fontsize="small")
     return axes

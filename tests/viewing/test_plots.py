@@ -34,6 +34,16 @@ def test_learning_curves_are_each_seed_their_median_and_their_range():
     assert entry.get_text() == "gru, median of 3 seeds"
 
 
+def test_groups_of_trainings_share_an_axis_that_holds_the_longest():
+    drawn = learning_curves(axes(), [[10, 20]] * 2, [[0, 1], [0, 2]], "return", "a")
+    learning_curves(drawn, [[10, 50]], [[1, 3]], "return", "b", COLOURS[1])
+    low, high = drawn.get_xlim()
+    assert low == 0
+    assert 50 < high < 60
+    names = [text.get_text() for text in drawn.get_legend().get_texts()]
+    assert names == ["a, median of 2 seeds", "b"]
+
+
 def test_seeds_told_of_at_other_steps_are_held_together_between_them():
     drawn = learning_curves(axes(), [[0, 20], [0, 10, 20]], [[0, 2], [4, np.nan, 4]], "return")
     np.testing.assert_allclose(drawn.lines[-1].get_xydata(), [(0, 2), (20, 3)])
