@@ -28,6 +28,7 @@ from plumejax.evaluation.results import finite
 from plumejax.evaluation.statistics import Arrivals, arrivals, mean
 from plumejax.evaluation.survival import arrival_law, search, weigh
 from plumejax.policies.bayesian import infotaxis
+from plumejax.viewing.figures import save
 from plumejax.viewing.plots import arrival_curves
 
 RESULTS = Path(__file__).parent / "results" / "arrivals.json"
@@ -88,7 +89,7 @@ def main(
     text = markdown(rows, settings)
     console.print(Markdown(text))
     write_whole(page, text)
-    picture(rows).savefig(out.with_suffix(".png"), dpi=120)
+    save(picture(rows), out.with_suffix(".png"))
     for path in (out, page, out.with_suffix(".png")):
         console.print(str(path), highlight=False, soft_wrap=True)
 

@@ -26,6 +26,7 @@ from plumejax.base.files import write_whole
 from plumejax.evaluation.episodes import stream
 from plumejax.learning.agent import deterministic
 from plumejax.policies.catalogue import prepare
+from plumejax.viewing.figures import save
 
 RESULTS = Path(__file__).parent / "results" / "beliefs.json"
 PAGE = Path(__file__).with_name("beliefs.md")
@@ -172,9 +173,7 @@ def _draw(path: Path, rows: list[dict[str, Any]]) -> None:
         axes.set_xlim(-0.5, 2.5)
         axes.set_title(case)
     np.atleast_1d(figure.axes)[0].set_ylabel("mean time to the source, steps (95 %)")
-    beside = path.with_name(f".{path.name}.part")
-    figure.savefig(beside, dpi=120, format="png")
-    beside.replace(path)
+    save(figure, path)
 
 
 if __name__ == "__main__":

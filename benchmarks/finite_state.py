@@ -31,6 +31,7 @@ from benchmarks import report
 from plumejax.base.files import write_whole
 from plumejax.evaluation.episodes import play, trace
 from plumejax.learning import finite_state as fs
+from plumejax.viewing.figures import save
 
 RESULTS = Path(__file__).parent / "results" / "finite_state.json"
 
@@ -98,7 +99,7 @@ def main(
                 console.print(f"{name}, {count} states: {value:.4f}", highlight=False)
     console.print(table(list(rows.values())))
     figure = picture(list(rows.values()), seed)
-    figure.savefig(out.with_suffix(".png"), dpi=120)
+    save(figure, out.with_suffix(".png"))
     written = [out, out.with_suffix(".png")]
     if out == RESULTS:
         write_whole(PAGE, page(list(rows.values())))

@@ -42,6 +42,7 @@ from plumejax.search.clock_states import ClockStates
 from plumejax.search.finite_memory_tasks import GAMMA
 from plumejax.search.rewards import Progress
 from plumejax.search.whiffs import TimeSinceWhiff
+from plumejax.viewing.figures import save
 
 RESULTS = Path(__file__).parent / "results" / "memory.json"
 PAGE = Path(__file__).with_name("memory.md")
@@ -264,9 +265,7 @@ def _draw(path: Path, rows: list[dict[str, Any]]) -> None:
     figure.axes[0].set_ylabel("cost of a search, 1 - E[gamma$^T$]")
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
-    beside = path.with_name(f".{path.name}.part")
-    figure.savefig(beside, dpi=120, format="png")
-    beside.replace(path)
+    save(figure, path)
 
 
 def _panel(axes: Axes, task: str, rows: list[dict[str, Any]]) -> None:

@@ -12,6 +12,8 @@ import tyro
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from plumejax.viewing.figures import save
+
 
 class Style(NamedTuple):
     """Of a line; colours are told apart by the colour-blind (Okabe and Ito 2008)."""
@@ -47,7 +49,7 @@ def draw(rows: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
     """Write the two plots of these rows; their paths."""
     pictures = {"speed_batch.png": batch_plot(rows), "speed_plume.png": plume_plot(rows)}
     for name, picture in pictures.items():
-        picture.savefig(folder / name, dpi=150)
+        save(picture, folder / name)
     return [folder / name for name in pictures]
 
 

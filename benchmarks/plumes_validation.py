@@ -20,6 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from benchmarks import plumes_checks, plumes_page, plumes_profiles, plumes_speed, report
 from benchmarks.measure import Row, Spread
 from plumejax.learning.runs import write_whole
+from plumejax.viewing.figures import save
 
 HERE = Path(__file__).parent
 PAGE = HERE / "plumes_validation.md"
@@ -43,7 +44,7 @@ def main(*, out: Path | None = None, only: str = "", quick: bool = False) -> Non
     content = run(jobs)
     report.write(page.parent / "results" / RESULTS.name, content)
     for name, picture in plumes_page.pictures(content).items():
-        picture.savefig(page.parent / "results" / name, dpi=120)
+        save(picture, page.parent / "results" / name)
     write_whole(page, plumes_page.page(content))
     console = Console()
     for model, checks in content["checks"].items():

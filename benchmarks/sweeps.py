@@ -26,6 +26,7 @@ import plumejax
 from benchmarks import report
 from plumejax.base.files import write_whole
 from plumejax.cli.cores import a_core_each
+from plumejax.viewing.figures import save
 
 RESULTS = Path(__file__).parent / "results" / "sweeps.json"
 PAGE = Path(__file__).with_name("sweeps.md")
@@ -201,9 +202,7 @@ def _draw(path: Path, whole: dict[str, Any]) -> None:
     axes.plot(cells, peer, "--", color="#D55E00", label="plume_nav_sim, by its rate")
     axes.set(xscale="log", yscale="log", xlabel="cells", ylabel="CPU-seconds")
     axes.legend(frameon=False)
-    beside = path.with_name(f".{path.name}.part")
-    figure.savefig(beside, dpi=120, format="png")
-    beside.replace(path)
+    save(figure, path)
 
 
 if __name__ == "__main__":

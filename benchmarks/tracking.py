@@ -24,6 +24,7 @@ from benchmarks.trainings import cost, train
 from plumejax.base.files import write_whole
 from plumejax.evaluation.tracking import VARIANTS, exam, sit
 from plumejax.learning.agent import deterministic
+from plumejax.viewing.figures import save
 
 RESULTS = Path(__file__).parent / "results" / "tracking.json"
 PAGE = Path(__file__).with_name("tracking.md")
@@ -153,9 +154,7 @@ def _draw(path: Path, rows: list[dict[str, Any]]) -> None:
     axes.set_ylim(0, 102)
     axes.set_ylabel("found from 240 starts, %")
     axes.legend(loc="lower left", ncols=4, frameon=False)
-    beside = path.with_name(f".{path.name}.part")
-    figure.savefig(beside, dpi=120, format="png")
-    beside.replace(path)
+    save(figure, path)
 
 
 if __name__ == "__main__":

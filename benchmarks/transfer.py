@@ -27,6 +27,7 @@ from plumejax.evaluation.statistics import summarise
 from plumejax.evaluation.trials import on_bank
 from plumejax.learning.agent import deterministic
 from plumejax.policies.catalogue import prepare
+from plumejax.viewing.figures import save
 
 RESULTS = Path(__file__).parent / "results" / "transfer.json"
 PAGE = Path(__file__).with_name("transfer.md")
@@ -168,9 +169,7 @@ def _draw(path: Path, rows: list[dict[str, Any]]) -> None:
     axes.set_yticks(range(len(agents)), agents)
     axes.set_xticks(range(len(TASKS)), [name.replace(", ", ",\n") for name in TASKS.values()])
     figure.colorbar(shown, ax=axes, label="success, %")
-    beside = path.with_name(f".{path.name}.part")
-    figure.savefig(beside, dpi=120, format="png")
-    beside.replace(path)
+    save(figure, path)
 
 
 if __name__ == "__main__":

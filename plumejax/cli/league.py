@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import tyro
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.markdown import Markdown
 
@@ -15,6 +16,8 @@ from plumejax.evaluation.league import CELLS, Cell, markdown, rows, run_league, 
 from plumejax.evaluation.results import Result, dataset, write_dataset
 from plumejax.evaluation.trials import Trial, parse_arguments
 from plumejax.learning.runs import parse_settings
+from plumejax.viewing.figures import save
+from plumejax.viewing.plots import league_chart
 
 
 def league(
@@ -31,8 +34,8 @@ def league(
 ) -> int:
     """Play every policy on every task, all on the same episodes, and write who did how well.
 
-    Writes league.md, league.json and arrivals-TASK.png into the directory. What is finished stays
-    in its folder cells, and is not played again by the same command.
+    Writes league.md, league.json, league-TASK.png and arrivals-TASK.png into the directory. What is
+    finished stays in its folder cells, and is not played again by the same command.
 
     Args:
         tasks: ids.
@@ -109,10 +112,15 @@ def _results(cells: list[Cell]) -> dict[tuple[str, str], Result]:
 
 
 def _draw(out: Path, cells: list[Cell]) -> None:
-    """A picture of each task, the best policy first."""
+    """Two pictures of each task, the best policy first."""
     results, best_first = _results(cells), rows(cells)
     for task in dict.fromkeys(row.task for row in best_first):
-        names = [row.policy for row in best_first if row.task == task and row.summary]
+        ranked = [row for row in best_first if row.task == task]
+        figure = Figure(figsize=(8, 1.6 + 0.25 * len(ranked)), layout="constrained")
+        league_chart(figure.subplots(), ranked)
+        figure.suptitle(task)
+        save(figure, out / f"league-{task}.png")
+        names = [row.policy for row in ranked if row.summary]
         laws = {name: results[task, name] for name in names}
         if laws:
             draw_arrivals(out / f"arrivals-{task}.png", laws, task)

@@ -34,6 +34,7 @@ def plot(
             the slices.
     """
     from plumejax.sweeps.store import load
+    from plumejax.viewing.figures import save
     from plumejax.viewing.sweeps import figure
 
     require_out(out, ".png", ".pdf", ".svg")
@@ -42,7 +43,7 @@ def plot(
     drawn = figure(data, value, x, y, dict(_slice(each) for each in at))
     named = "-".join([store.stem, value, *(each.replace("/", "_") for each in at)])
     picture = store.with_name(f"{named}.png") if out is None else out
-    drawn.savefig(picture, dpi=130)
+    save(drawn, picture)
     console = Console()
     played, cells = int(data.done.sum()), data.done.size
     if played < cells:

@@ -309,6 +309,7 @@ def _draw(
     path: Path, subject: Named, away: np.ndarray, found: list[Summary], whole: list[Durations]
 ) -> None:
     from plumejax.viewing import plumes as drawing
+    from plumejax.viewing.figures import save
 
     figure = Figure(figsize=(12.0, 4.2), layout="constrained")
     whiffs, blanks, along = figure.subplots(1, 3)
@@ -319,4 +320,4 @@ def _draw(
     blanks.set_title("blanks")
     drawing.profile(along, away, [each.intermittency for each in found], subject.length)
     figure.suptitle(f"{subject.name}: {subject.about}", fontsize=11)
-    drawing.save(figure, path)
+    save(figure, path)

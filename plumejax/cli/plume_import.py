@@ -291,6 +291,8 @@ def draw(path: Path, movie: Movie, found: dict[str, Any]) -> None:
     """Draw the frame of the most gas and the mean into the PNG `path`, y upwards."""
     from matplotlib.figure import Figure
 
+    from plumejax.viewing.figures import save
+
     meta = movie.meta
     height, width = found["mean"].shape
     (x, y), (dx, dy) = meta.origin, meta.spacing
@@ -313,6 +315,4 @@ def draw(path: Path, movie: Movie, found: dict[str, Any]) -> None:
         ax.set_xlabel(f"x ({meta.length})")
     axes[0].set_ylabel(f"y ({meta.length})")
     figure.suptitle(textwrap.fill(meta.title, 80), fontsize=11)
-    beside = path.with_name(f".{path.name}.part")
-    figure.savefig(beside, dpi=120, format="png")
-    beside.replace(path)
+    save(figure, path)

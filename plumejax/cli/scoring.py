@@ -1,7 +1,7 @@
 """cli/scoring: an agent beside its baselines on fresh episodes: a table, a file, a picture."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,10 @@ from plumejax.learning.recipes import recipe
 from plumejax.learning.runs import EVALUATION, PICTURE, RunConfig
 from plumejax.plumes.bank import Bank
 from plumejax.policies.reactive import Random, gradient_follower
-from plumejax.viewing.plots import arrival_curves
+from plumejax.viewing.figures import save
+from plumejax.viewing.plots import arrival_curves, learning_curves
 from plumejax.viewing.scenery import canvas, concentration_field
+from plumejax.viewing.searches import arm_paths, trajectories
 
 
 def score(env: Any, params: Any, agent: Any, seed: int, episodes: int) -> dict[str, Summary]:
@@ -103,9 +105,41 @@ def draw_laws(path: Path, laws: Mapping[str, Arrivals], horizon: int, title: str
     """Draw laws of arrival by name, up to `horizon` steps, into the PNG `path`."""
     figure = Figure(figsize=(9, 5), layout="constrained")
     arrival_curves(figure.subplots(), laws, horizon).set_title(title)
-    beside = path.with_name(f".{path.name}.part")
-    figure.savefig(beside, dpi=120, format="png")
-    beside.replace(path)
+    save(figure, path)
+
+
+MEASURES = {"success": "success (share of those that ended)", "return": "return of an episode"}
+"""Of a training that are drawn, and how their axes are called."""
+
+POINTS = 100
+"""Of a learning curve: more updates are put together."""
+
+
+def draw_learning(path: Path, metrics: Sequence[Sequence[str]], task: str) -> None:
+    """Draw how trainings went into the PNG `path`; `metrics` are the lines of each seed's file."""
+    seeds = [_learned([json.loads(line) for line in lines]) for lines in metrics]
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    for axes, (name, label) in zip(figure.subplots(1, 2), MEASURES.items(), strict=True):
+        learning_curves(axes, [s["steps"] for s in seeds], [s[name] for s in seeds], label)
+        if name == "success":
+            axes.set_ylim(-0.02, 1.02)
+    figure.suptitle(f"{task}: episodes while learning")
+    save(figure, path)
+
+
+def _learned(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """Steps and `MEASURES` after at most `POINTS` of the updates, the mean of the episodes that
+    ended since the one before."""
+    parts = [part for part in np.array_split(np.asarray(rows, object), POINTS) if len(part)]
+    means = {name: [_mean(part, name) for part in parts] for name in MEASURES}
+    return {"steps": [part[-1]["steps"] for part in parts], **means}
+
+
+def _mean(rows: Any, name: str) -> float:
+    """Over the episodes of some updates; NaN if none ended."""
+    weights = [row["episodes"] for row in rows]
+    known = [row[name] or 0.0 for row in rows]
+    return float(np.average(known, weights=weights)) if any(weights) else float("nan")
 
 
 def draw(
@@ -113,27 +147,20 @@ def draw(
 ) -> None:
     """Draw some of the scored episodes, over the plume of the first if there is one, into the PNG
     `path`."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    from plumejax.viewing.plots import arm_paths, trajectories
-
     key = evaluation_key(seed)
     outcomes, lanes = trace(env, agent, key, params, episodes, int(params.max_steps))
     states = lanes.state
     if isinstance(env, TwoArm):
-        figure, axes = pyplot.subplots(1, 2, figsize=(11, 5), layout="constrained")
-        arm_paths(axes, states, outcomes.steps, outcomes.found, params)
+        figure = Figure(figsize=(11, 5), layout="constrained")
+        arm_paths(figure.subplots(1, 2), states, outcomes.steps, outcomes.found, params)
         figure.suptitle(f"{task}: {episodes} episodes of the trained agent")
-        _save(figure, path)
+        save(figure, path)
         return
     first = jax.tree.map(lambda x: x[0, 0], states)
     where = canvas(env.arena, params)
-    figure, axes = pyplot.subplots(figsize=(7.5, 7.5), layout="constrained")
-    trajectories(
-        axes,
+    figure = Figure(figsize=(7.5, 7.5), layout="constrained")
+    axes = trajectories(
+        figure.subplots(),
         concentration_field(env, first, params, where),
         states.agent.position,
         outcomes.steps,
@@ -148,16 +175,7 @@ def draw(
     axes.set_title(
         f"{task}: {episodes} episodes of the trained agent\n(concentration: first episode's start)"
     )
-    _save(figure, path)
-
-
-def _save(figure: Any, path: Path) -> None:
-    from matplotlib import pyplot
-
-    beside = path.with_name(f".{path.name}.part")
-    figure.savefig(beside, dpi=120, format="png")
-    pyplot.close(figure)
-    beside.replace(path)
+    save(figure, path)
 
 
 def _radius(params: Any) -> float | None:

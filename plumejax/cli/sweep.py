@@ -36,6 +36,7 @@ def sweep(
             `ray`), that of the environment variable RAY_ADDRESS or one on this machine.
     """
     from plumejax.cli.cores import a_core_each
+    from plumejax.viewing.figures import save
     from plumejax.viewing.sweeps import figure
 
     require(file.is_file(), "FILE", str(file), "a file (TOML) that says what is swept")
@@ -54,7 +55,7 @@ def sweep(
         raise
     picture = store.with_suffix(".png")
     try:
-        figure(data).savefig(picture, dpi=130)
+        save(figure(data), picture)
     except ValidationError as error:
         console.print(f"no picture: {error}; see plumejax plot", highlight=False, soft_wrap=True)
     else:

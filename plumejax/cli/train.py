@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from plumejax.base.errors import PlumeError, ValidationError, require
 from plumejax.base.files import write_whole
 from plumejax.cli.cores import a_core_each
-from plumejax.cli.scoring import report
+from plumejax.cli.scoring import draw_learning, report
 from plumejax.learning import seeds as trainings
 from plumejax.learning.agent_files import save_agent
 from plumejax.learning.checkpoints import describe, is_saved, require_same, restore, save
@@ -29,6 +29,7 @@ from plumejax.learning.runs import (
     AGENT,
     CHECKPOINTS,
     CONFIG,
+    LEARNING,
     METRICS,
     STAGES,
     RunConfig,
@@ -212,6 +213,9 @@ def _run(console: Console, directory: Path, config: RunConfig) -> int:
             save(checkpoints, training, config.task, described)
 
     training, stopped = _loop(console, directory, config, (keep, stage), step, training)
+    own_runs = _own_runs(directory, config)
+    learned = [read_metrics(own, config.updates) for own, _ in own_runs]
+    draw_learning(directory / LEARNING, learned, config.task)
     if stopped:
         console.print(
             f"interrupted after {_done(training)} of {config.updates} updates; go on with\n"
@@ -220,10 +224,12 @@ def _run(console: Console, directory: Path, config: RunConfig) -> int:
             soft_wrap=True,
         )
         return 130
-    for own, each in _own_runs(directory, config):
+    for own, each in own_runs:
         report(console, own, load_agent(own), each, 1000)
         names = ", ".join(sorted(p.name for p in own.iterdir() if p.name != CONFIG))
         console.print(f"{own}: {CONFIG}, {names}", highlight=False, soft_wrap=True)
+    if config.seeds > 1:
+        console.print(f"{directory}: {LEARNING}, of all seeds", highlight=False, soft_wrap=True)
     return 0
 
 

@@ -22,6 +22,7 @@ from plumejax.learning.recipes import Told, recipe
 
 CONFIG, METRICS, EVALUATION = "config.json", "metrics.jsonl", "evaluation.json"
 CHECKPOINTS, PICTURE, AGENT = "checkpoints", "trajectories.png", "agent.npz"
+LEARNING = "learning.png"
 HISTORY, STAGES = "history", 8
 """Folder of the agents along a training, and how many there are after the untrained one."""
 

@@ -1,1 +1,1 @@
-"""viewing: pictures: frames (pure), a window, plots."""
+"""viewing: pictures: frames (pure), a window; drawings of results, searches and plumes."""

@@ -131,7 +131,9 @@ def _fields(
         "moments": moments.tolist(),
         "field": packed(level[:1] if still else level),
         "top": float(f"{top:.4g}"),
-        "sources": [_short(x) for x in (sources[:1] if (sources == sources[:1]).all() else sources)],
+        "sources": [
+            _short(x) for x in (sources[:1] if (sources == sources[:1]).all() else sources)
+        ],
         "wind": _short(seen.wind),
         "free": None if free.all() else packed(free.astype(np.uint8)),
     }

@@ -1,81 +1,14 @@
-"""viewing/plots: figures of results; each takes matplotlib's Axes and gives them back."""
+"""viewing/plots: figures of results, numbers against numbers; each takes matplotlib's Axes and
+gives them back. What happened where is drawn by viewing/searches, plumes by viewing/plumes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
-from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import EngFormatter, FormatStrFormatter, LogLocator, NullFormatter
 
-FOUND, LOST = "#56B4E9", "#D55E00"
-"""Colours of Okabe and Ito, told apart by colour-blind readers."""
-
-
-def trajectories(
-    axes: Axes,
-    field: Any,
-    positions: Any,
-    lengths: Any,
-    found: Any,
-    source: Any,
-    radius: float,
-    free: Any = None,
-    unit: str = "arbitrary units",
-    extent: tuple[float, float, float, float] | None = None,
-    length: str = "cells",
-) -> Axes:
-    """Paths of some episodes over the concentration, on a logarithmic scale of 8 decades.
-
-    Args:
-      axes: to draw on.
-      field: float[H, W], concentration indexed [y, x].
-      positions: float[T, n, 2], lengths, which on a grid are cells.
-      lengths: int[n], steps of each episode.
-      found: bool[n].
-      source: float[2] or float[3], lengths; its height is not drawn.
-      radius: of the goal disc, lengths.
-      free: bool[H, W], cells that are not walls; by default all.
-      unit: of the concentration.
-      extent: x from and to, y from and to, of the field, lengths; by default a cell is 1.
-      length: the unit of length.
-    """
-    field, positions = np.asarray(field, float), np.asarray(positions)
-    top = max(field.max(), 1e-30)
-    height, width = field.shape
-    extent = extent or (-0.5, width - 0.5, -0.5, height - 0.5)
-    picture = axes.imshow(
-        np.maximum(field, top * 1e-8),
-        origin="lower",
-        cmap="Greys",
-        norm=LogNorm(top * 1e-8, top),
-        extent=extent,
-    )
-    axes.figure.colorbar(picture, ax=axes, label=f"concentration ({unit})", shrink=0.8)
-    if free is not None:
-        axes.contour(
-            np.asarray(free, float),
-            [0.5],
-            extent=extent,
-            origin="lower",
-            colors="black",
-            linewidths=1,
-        )
-    for i in range(positions.shape[1]):
-        path = positions[: int(lengths[i]) + 1, i]
-        colour = FOUND if found[i] else LOST
-        axes.plot(*path.T, color=colour, lw=1.4)
-        axes.plot(*path[0], "o", color=colour, mec="black", mew=0.5, ms=5)
-    for colour, name in ((FOUND, "found"), (LOST, "not found")):
-        count = int(np.sum(np.asarray(found) == (name == "found")))
-        axes.plot([], [], color=colour, marker="o", label=f"{name} ({count})")
-    angle = np.linspace(0, 2 * np.pi, 100)
-    source = np.asarray(source)[:2]
-    disc = source[:, None] + radius * np.stack([np.cos(angle), np.sin(angle)])
-    axes.plot(*disc, color="#E69F00", lw=1.5, label=f"goal, radius {radius:g} {length}")
-    axes.plot(*source, "*", color="#E69F00", mec="black", ms=10)
-    axes.set(xlabel=f"x ({length})", ylabel=f"y ({length})", xlim=extent[:2], ylim=extent[2:])
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
-    return axes
+from plumejax.viewing.figures import COLOURS
 
 
 def arrival_curves(axes: Axes, laws: Any, horizon: int) -> Axes:
@@ -86,11 +19,9 @@ def arrival_curves(axes: Axes, laws: Any, horizon: int) -> Axes:
       laws: by name, `evaluation.statistics.Arrivals`; the first is drawn on top.
       horizon: steps, where the curves end.
     """
-    import matplotlib
-
-    colours = matplotlib.colormaps["turbo"](np.linspace(0.05, 0.95, max(len(laws), 2)))
     styles = ("-", "--", "-.", ":")
     for i, (name, law) in enumerate(laws.items()):
+        colour = COLOURS[i % len(COLOURS)]
         times = np.concatenate([[1], law.times, [horizon]])
         cdf = np.concatenate([[0], law.cdf, law.cdf[-1:] if len(law.cdf) else [0]])
         error = 1.96 * np.concatenate([[0], law.error, law.error[-1:] if len(law.error) else [0]])
@@ -99,11 +30,11 @@ def arrival_curves(axes: Axes, laws: Any, horizon: int) -> Axes:
             cdf,
             where="post",
             label=name,
-            color=colours[i],
-            linestyle=styles[i % len(styles)],
+            color=colour,
+            linestyle=styles[(i + i // len(COLOURS)) % len(styles)],
             zorder=3 + len(laws) - i,
         )
-        axes.fill_between(times, cdf - error, cdf + error, step="post", alpha=0.2, color=colours[i])
+        axes.fill_between(times, cdf - error, cdf + error, step="post", alpha=0.2, color=colour)
     arrived = [law.times[0] for law in laws.values() if len(law.times)]
     first = max(1.0, min(arrived, default=1) / 2)
     axes.set(xscale="log", xlim=(first, horizon), ylim=(0, 1))
@@ -112,44 +43,103 @@ def arrival_curves(axes: Axes, laws: Any, horizon: int) -> Axes:
     return axes
 
 
-ARM_COLOURS = ("#0072B2", "#E69F00")
+def learning_curves(
+    axes: Axes,
+    steps: Sequence[Any],
+    values: Sequence[Any],
+    label: str,
+    name: str = "",
+    colour: str = COLOURS[0],
+) -> Axes:
+    """A measure of some trainings, one a seed, against their steps: each thin, their median bold,
+    from the least to the greatest shaded.
 
-
-def arm_paths(axes: Any, states: Any, lengths: Any, found: Any, params: Any) -> Any:
-    """Paths of two arms and their objects in some episodes, from above and from the front.
+    Seeds may be of different lengths; median and range are those of the seeds that got so far.
+    Several groups of seeds may be drawn on one Axes, each with a name and a colour.
 
     Args:
-      axes: two of them.
-      states: of `arms/state`, leaves lead with [T, n].
-      lengths: int[n], steps of each episode.
-      found: bool[n], the task was done.
-      params: of the task.
+      axes: to draw on.
+      steps: of each seed int[n], environment steps, rising.
+      values: of each seed float[n], NaN where there is none.
+      label: of the measure, with its unit.
+      name: what the seeds have in common, for the legend.
+      colour: of theirs.
     """
-    arms, objects = np.asarray(states.arm_position), np.asarray(states.object_position)
-    there = np.any(objects != 0, axis=(0, 1, 3))
-    low, high = np.asarray(params.workspace_low), np.asarray(params.workspace_high)
-    for view, across, name in zip(axes, (1, 2), ("y, m (from above)", "z, m"), strict=True):
-        for i, steps in enumerate(np.asarray(lengths)):
-            style = "-" if found[i] else ":"
-            for a, colour in enumerate(ARM_COLOURS):
-                way = arms[: steps + 1, i, a]
-                view.plot(way[:, 0], way[:, across], style, color=colour, lw=1, alpha=0.6)
-            for o in np.flatnonzero(there):
-                way = objects[: steps + 1, i, o]
-                view.plot(way[:, 0], way[:, across], style, color="#009E73", lw=1, alpha=0.6)
-                view.plot(way[-1, 0], way[-1, across], "s", color="#009E73", ms=4)
-        view.set(xlim=(low[0], high[0]), ylim=(low[across], high[across]), xlabel="x, m")
-        view.set_ylabel(name)
-        view.set_aspect("equal")
-    for label, colour in zip(("arm 0", "arm 1", "objects"), (*ARM_COLOURS, "#009E73"), strict=True):
-        axes[0].plot([], [], color=colour, label=label)
-    axes[0].plot([], [], ":", color="grey", label="not done")
-    axes[0].legend(loc="lower right", fontsize=8)
+    known = [np.isfinite(np.asarray(each, float)) for each in values]
+    seeds = [
+        (np.asarray(x)[there], np.asarray(y, float)[there])
+        for x, y, there in zip(steps, values, known, strict=True)
+        if there.any()
+    ]
+    axes.set(xlabel="environment steps", ylabel=label)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    if not seeds:
+        return axes
+    at = np.unique(np.concatenate([x for x, _ in seeds]))
+    table = np.stack([np.interp(at, x, y, left=np.nan, right=np.nan) for x, y in seeds])
+    if len(seeds) > 1:
+        for x, y in seeds:
+            axes.plot(x, y, color=colour, lw=0.6, alpha=0.5)
+        low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
+        axes.fill_between(at, low, high, color=colour, alpha=0.15, lw=0)
+    about = [name] * bool(name) + [f"median of {len(seeds)} seeds"] * (len(seeds) > 1)
+    axes.plot(at, np.nanmedian(table, axis=0), color=colour, lw=2, label=", ".join(about))
+    axes.set_xlim(0, 1.02 * axes.dataLim.x1)
+    if about:
+        axes.legend(frameon=False, fontsize="small")
     return axes
 
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-"""Of Okabe and Ito."""
+def league_chart(axes: Axes, rows: Sequence[Any]) -> Axes:
+    """The success of each policy on a task, its Wilson interval of 95 %, and how long it searches.
+
+    To the right stands the restricted mean of the arrival time, steps; where the perfect agent
+    played too, a diamond marks the normalised time, fewest steps over those taken.
+
+    Args:
+      axes: to draw on, some 0.25 inches high for each row.
+      rows: `evaluation.league.Row` of one task, in the order of `evaluation.league.rows`, the best
+        first.
+    """
+    at = range(len(rows))
+    played = [i for i, row in enumerate(rows) if row.summary is not None]
+    summaries = [rows[i].summary for i in played]
+    success = np.asarray([s.success for s in summaries])
+    interval = np.asarray([(s.success_low, s.success_high) for s in summaries]).reshape(-1, 2).T
+    error = np.abs(interval - success)
+    axes.barh(
+        played,
+        success,
+        height=0.7,
+        xerr=error,
+        error_kw={"lw": 1.2, "capsize": 2.5, "zorder": 5},
+        color=COLOURS[4],
+        label="success, interval of 95 %",
+    )
+    timed = [i for i in played if np.isfinite(rows[i].normalised_time.value)]
+    if timed:
+        times = [rows[i].normalised_time.value for i in timed]
+        label = "fewest steps over those taken, mean"
+        style: dict[str, Any] = {"color": "white", "mec": "black", "ms": 4.5, "zorder": 4}
+        axes.plot(times, timed, "D", label=label, clip_on=False, **style)
+    for i in sorted(set(at) - set(played)):
+        axes.text(0.01, i, "does not fit", va="center", color="0.4", style="italic", size="small")
+    axes.set_yticks(at, [row.policy for row in rows])
+    axes.set(xlim=(0, 1), ylim=(len(rows) - 0.4, -0.6), xlabel="share of the episodes")
+    arrival = axes.secondary_yaxis("right")
+    arrival.set_yticks(played, [f"{s.restricted_mean:.1f}" for s in summaries])
+    for axis in (axes.yaxis, arrival.yaxis):
+        axis.set_tick_params(length=0, pad=7)
+    axes.annotate(
+        "restricted mean\n(steps)",
+        xy=(1, 1),
+        xycoords="axes fraction",
+        xytext=(7, 6),
+        textcoords="offset points",
+        size="small",
+    )
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
+    return axes
 
 
 def is_geometric(values: Any) -> bool:

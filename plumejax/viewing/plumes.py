@@ -10,10 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-SOURCE = "#E69F00"
-"""Of Okabe and Ito, as all colours here."""
-
-LINES = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+from plumejax.viewing.figures import COLOURS, SOURCE, save
 
 
 def plume_frame(
@@ -96,7 +93,7 @@ def durations(axes: Axes, samples: Sequence[Any], labels: Sequence[str], time: s
     drawn = [(np.sort(x), label) for x, label in zip(samples, labels, strict=True) if len(x) > 9]
     for i, (x, label) in enumerate(drawn):
         longer = 1 - np.arange(len(x)) / len(x)
-        axes.plot(x, longer, color=LINES[i % len(LINES)], lw=1.5, label=label)
+        axes.plot(x, longer, color=COLOURS[i % len(COLOURS)], lw=1.5, label=label)
     if drawn:
         shortest = min(x[0] for x, _ in drawn)
         longest = max(x[-1] for x, _ in drawn)
@@ -110,7 +107,7 @@ def durations(axes: Axes, samples: Sequence[Any], labels: Sequence[str], time: s
 
 def profile(axes: Axes, distances: Any, intermittency: Any, length: str = "m") -> Axes:
     """Intermittency against the distance from the source."""
-    axes.plot(distances, intermittency, "o-", color=LINES[0], ms=5)
+    axes.plot(distances, intermittency, "o-", color=COLOURS[0], ms=5)
     axes.set(xlabel=f"distance from the source ({length})", ylabel="intermittency")
     axes.set_ylim(0, 1.02)
     return axes
@@ -128,13 +125,6 @@ def save_frame(path: Path, title: str, field: Any, low: Any, high: Any, **about:
     figure = Figure(figsize=figure_size(low, high), layout="constrained")
     plume_frame(figure.subplots(), field, low, high, **about).set_title(title, fontsize=10)
     save(figure, path)
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure to the PNG `path`, which never holds half of it."""
-    beside = path.with_name(f".{path.name}.part")
-    figure.savefig(beside, dpi=120, format="png")
-    beside.replace(path)
 
 
 def save_gif(

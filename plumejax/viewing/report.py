@@ -30,7 +30,9 @@ class Section(NamedTuple):
     figures: Mapping[str, Figure | bytes] = {}
 
 
-def page(title: str, sections: Sequence[Section], episodes: Sequence[Mapping[str, Any]] = ()) -> str:
+def page(
+    title: str, sections: Sequence[Section], episodes: Sequence[Mapping[str, Any]] = ()
+) -> str:
     """The report as HTML, which loads nothing from anywhere.
 
     Args:

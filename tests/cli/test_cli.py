@@ -42,6 +42,7 @@ def test_train_leaves_a_whole_run_directory(run):
         "checkpoints",
         "evaluation.json",
         "trajectories.png",
+        "learning.png",
     }
     config = json.loads((run / "config.json").read_text())
     assert (config["task"], config["seed"]) == ("PlumeSearchLocal-v0", 3)
@@ -50,7 +51,8 @@ def test_train_leaves_a_whole_run_directory(run):
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [row["update"] for row in rows] == list(range(1, config["updates"] + 1))
     assert rows[-1]["steps"] == config["updates"] * 8 * config["shapes"]["num_steps"] >= 2000
-    assert imread(run / "trajectories.png").std() > 0.05  # not an empty sheet
+    for name in ("trajectories.png", "learning.png"):
+        assert imread(run / name).std() > 0.05  # not an empty sheet
 
 
 def test_evaluation_is_on_the_task_as_defined_beside_two_baselines(run):
@@ -228,7 +230,9 @@ def test_a_diverging_training_stops_with_its_last_good_checkpoint(tmp_path, caps
 def test_several_seeds_leave_a_run_directory_each(tmp_path, capsys):
     run = tmp_path / "run"
     assert main(["train", "--seed", "3", "--seeds", "2", "--steps", "2000", "--out", str(run), *SMALL]) == 0  # fmt: skip  # noqa: E501
-    assert sorted(p.name for p in run.iterdir()) == ["checkpoints", "config.json", "seed3", "seed4"]
+    shared = {"checkpoints", "config.json", "learning.png"}
+    assert {p.name for p in run.iterdir()} == shared | {"seed3", "seed4"}
+    assert not (run / "seed3" / "learning.png").exists()
     with pytest.raises(ValidationError, match="it has several: seed3, seed4"):
         plumejax.load_agent(run)
     configs = [json.loads((run / f"seed{n}" / "config.json").read_text()) for n in (3, 4)]

@@ -40,7 +40,8 @@ def test_a_league_ranks_the_policies_and_says_who_does_not_fit(league):
     page = (out / "league.md").read_text()
     assert "`PlumeSearchLocal-v0`" in page
     assert "does not fit" in page
-    assert (out / "arrivals-PlumeSearchLocal-v0.png").stat().st_size > 10_000
+    for name in ("arrivals", "league"):
+        assert (out / f"{name}-PlumeSearchLocal-v0.png").stat().st_size > 10_000
 
 
 def test_its_policies_played_the_same_episodes(league):
