@@ -48,6 +48,7 @@ def _verbs() -> dict[str, Callable[..., int]]:
     from plumejax.cli.list_tasks import list_tasks
     from plumejax.cli.plot import plot
     from plumejax.cli.replay import record_episode, replay_episode
+    from plumejax.cli.report import report
     from plumejax.cli.serve import serve
     from plumejax.cli.sweep import sweep
     from plumejax.cli.train import train
@@ -62,6 +63,7 @@ def _verbs() -> dict[str, Callable[..., int]]:
         "record": record_episode,
         "replay": replay_episode,
         "video": video,
+        "report": report,
         "export-states": export_states,
         "serve": serve,
         "list": list_tasks,
