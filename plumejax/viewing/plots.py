@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+from matplotlib.transforms import offset_copy
 
 FOUND, LOST = "#56B4E9", "#D55E00"
 """Colours of Okabe and Ito, told apart by colour-blind readers."""
@@ -74,7 +75,15 @@ def trajectories(
     axes.plot(*disc, color="#E69F00", lw=1.5, label=f"goal, radius {radius:g} {length}")
     axes.plot(*source, "*", color="#E69F00", mec="black", ms=10)
     axes.set(xlabel=f"x ({length})", ylabel=f"y ({length})", xlim=extent[:2], ylim=extent[2:])
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
+    # Below the label of x, whatever the height of the axes.
+    below = offset_copy(axes.transAxes, axes.figure, y=-34, units="points")
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=below,
+        ncols=3,
+        frameon=False,
+    )
     return axes
 
 
