@@ -14,6 +14,25 @@ import pytest
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 HOLDS = {
+    "infotaxis_and_its_beliefs": """
+assert entropy[0] - entropy[-1] > 3 and entropy[second] < entropy[second - 1] - 0.3
+# The hits told all on balance, and many a step without one raises the entropy.
+assert with_hit.sum() < -5 and without.sum() > 0 and np.mean(without > 0) > 0.3
+assert abs(belief.sum((1, 2)) - 1).max() < 1e-4 and belief[-1][tuple(source.astype(int))] > 1e-3
+assert all(np.all(played.found) for played in outcomes.values())
+assert difference.value > 3 * difference.error
+""",
+    "quickstart": """
+assert climbed.success_low > 0.95 and wandered.success_high < 0.2
+assert Lifecycle(state.lifecycle) == Lifecycle.TERMINATED and state.found
+assert again.step_count == state.step_count and more == 0
+assert np.array_equal(again.agent.position, state.agent.position)
+assert before.success_high < 0.2 and after.success_low > 0.95
+# Gymnasium's is the same task.
+observation, info = gym_env.reset(seed=7)
+key = jax.random.fold_in(jax.random.key(info["seed"]), 0)
+np.testing.assert_allclose(observation, env.reset(key, params)[0], rtol=1e-6)
+""",
     "source_by_gradient": """
 assert np.linalg.norm(found["source"] - truth.source[:2]) < 0.15
 assert abs(np.exp(found["log_diffusivity"]) / truth.diffusivity - 1) < 0.05
@@ -32,10 +51,48 @@ assert np.all(data.done == 1)
 turning = data.success.sel({"plume.wind.interval": slice(0.5, 4)}).mean("plume.wind.interval")
 assert turning[0] - turning[-1] > 4 * np.sqrt(2 * 0.25 / (64 * 4))
 """,
+    "write_a_component": """
+assert "not in Box(low=0.0, high=1.0" in caught
+assert single.observation_space.contains(observation)
+assert score.success_low > 0.95 and counts[0] > 0.95 * episodes
+# The more scatter the fewer find, but for chance.
+chance = np.sqrt(2 * 0.25 * episodes)
+assert counts[0] - counts[-1] > 10 * chance and np.all(np.diff(counts) < 2 * chance)
+""",
+    "your_own_recording": """
+# What went in comes out, but for the noise and its floor.
+assert np.array_equal(movie.meta.sources, [(18, 150)])
+assert abs(seen - gas[:, ::-1]).max() < 0.3
+# The farther away, the longer the blanks.
+near, far = blanks[0], blanks[-1]
+error = np.hypot(near.std() / np.sqrt(len(near)), far.std() / np.sqrt(len(far)))
+assert far.mean() - near.mean() > 4 * error
+assert scores["cast and surge"].success_low > 0.9
+assert max(scores[x].success_high for x in ("random steps", "gradient following")) < 0.1
+# The command does the same.
+from plumejax.cli import main
+
+command = (
+    "plume import plume.npy --out again --axes t,-y,x --mm-per-pixel 6 6 --fps 20 --source 3 24"
+    " --background mean --background-frames 0 40 --frames 40 0 1 --intensity 0.01"
+    " --noise-floor 0.1 --unit ppm"
+)
+words = [str(folder / x) if x in ("plume.npy", "again") else x for x in command.split()]
+assert main(words) == 0
+again = open_movie(folder / "again")
+assert np.array_equal(again.frames, movie.frames) and again.meta.sources == movie.meta.sources
+""",
 }
 """What is run after the last cell, by notebook."""
 
-LONG = {"sweep_of_fly_gains", "sweep_of_memory_and_wind"}
+LONG = {
+    "infotaxis_and_its_beliefs",
+    "quickstart",
+    "sweep_of_fly_gains",
+    "sweep_of_memory_and_wind",
+    "write_a_component",
+    "your_own_recording",
+}
 
 
 def names():
