@@ -18,7 +18,6 @@ from plumejax.evaluation.episodes import trace
 from plumejax.evaluation.league import CELLS
 from plumejax.evaluation.results import Subject, read_result
 from plumejax.evaluation.trials import Trial, evaluation_key, make_agent, make_task, on_bank
-from plumejax.learning.agent import deterministic
 from plumejax.learning.recipes import recipe
 from plumejax.learning.runs import (
     CONFIG,
@@ -99,8 +98,10 @@ def _of_run(directory: Path, episodes: int, shown: Progress) -> Parts:
     rows = [json.loads(line) for line in (directory / METRICS).read_text().splitlines()]
     scores = json.loads((directory / EVALUATION).read_text()) if _has(directory, EVALUATION) else {}
     last = rows[-1] if rows else {"steps": 0, "update": 0}
+    memory = config.shapes.memory
+    kind = "without memory" if memory == "none" else f"with memory of the kind {memory}"
     text = (
-        f"PPO with {config.shapes.memory} memory, seed {config.seed}: {last['update']} of"
+        f"PPO {kind}, seed {config.seed}: {last['update']} of"
         f" {config.updates} updates, {last['steps']:,} environment steps."
     )
     pictures = {
@@ -116,9 +117,7 @@ def _of_run(directory: Path, episodes: int, shown: Progress) -> Parts:
     if not scores:
         sections[0] = sections[0]._replace(text=f"{text} It has not been evaluated.")
     with_plumes = on_bank(env, params, min(recipe(env).plumes, 4), config.seed)
-    watched = _watch(
-        *with_plumes, deterministic(agent), config.seed, episodes, "likeliest actions", shown
-    )
+    watched = _watch(*with_plumes, agent, config.seed, episodes, "trained agent", shown)
     return f"{config.task}, a training", sections, list(watched)
 
 
@@ -130,10 +129,9 @@ def _score_rows(scores: dict[str, Any]) -> list[list[str]]:
 
 
 def _scored(s: dict[str, Any]) -> list[str]:
-    interval = f"{_short(s['success_low'])} to {_short(s['success_high'])}"
-    numbers = (s["success"], s["median_steps"], s["mean_steps_found"], s["mean_return"])
-    first, *rest = map(_short, numbers)
-    return [first, interval, *rest]
+    interval = f"{s['success_low']:.3f} to {s['success_high']:.3f}"
+    rest = map(_short, (s["median_steps"], s["mean_steps_found"], s["mean_return"]))
+    return [f"{s['success']:.3f}", interval, *rest]
 
 
 def _numbers(config: Any) -> list[list[str]]:
@@ -162,6 +160,10 @@ def _of_league(directory: Path, episodes: int, shown: Progress) -> Parts:
         )
         for task in tasks
     ]
+    firsts = [next((r for r in rows if r["task"] == task and r["summary"]), None) for task in tasks]
+    head, *lines = _league_rows([row for row in firsts if row])
+    named = [[row["task"], *line] for row, line in zip(filter(None, firsts), lines, strict=True)]
+    sections.insert(0, Section("Best of each task", "", [["task", *head], *named]))
     results = (read_result(path) for path in sorted((directory / CELLS).glob("*.npz")))
     subjects = {(s.task, s.policy): s for s in (result.subject for result in results)}
     best = [

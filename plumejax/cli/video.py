@@ -1,6 +1,5 @@
 """cli/video: `plumejax video`: an episode, a batch of them, or a training as a film."""
 
-import json
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -18,7 +17,7 @@ from plumejax.evaluation.episodes import trace
 from plumejax.evaluation.replays import again, load_episode
 from plumejax.evaluation.trials import Trial, evaluation_key, make_agent, make_task, on_bank
 from plumejax.learning.recipes import recipe
-from plumejax.learning.runs import agent_history, load_agent, read_config, read_metrics
+from plumejax.learning.runs import agent_history, load_agent
 from plumejax.viewing.video import captioned, film, save_video
 
 _AT_MOST = 400
@@ -119,16 +118,14 @@ def _traced(env: Any, params: Any, agent: Any, episodes: int, seed: int) -> tupl
 def _training(run: Path, episodes: int, seed: int, every: int | None) -> list[tuple[Any, ...]]:
     """A part for each agent along a training."""
     history = agent_history(run)
-    every_row = map(json.loads, read_metrics(run, read_config(run).updates))
-    rows = {row["steps"]: row for row in every_row}
     parts = []
     for steps, path in history:
         agent, env, params = load_agent(path)
         env, params = on_bank(env, params, recipe(env).plumes and 1, seed)
         env, params, states, lengths = _traced(env, params, agent, episodes, seed)
-        success = rows.get(steps, {}).get("success")
-        told = "" if success is None else f", {success:.0%} found in training"
-        caption = f"after {steps / 1e6:.2g} M steps{told}" if steps else "before training"
+        found = int(np.sum(np.asarray(states.found)[-1]))
+        caption = f"after {steps / 1e6:.2g} M steps" if steps else "before training"
+        caption = f"{caption}: {found} of {episodes} found"
         stride = every or _stride(lengths, len(history))
         parts.append((caption, env, params, states, lengths, stride))
     return parts

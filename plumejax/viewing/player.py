@@ -12,13 +12,14 @@ import numpy as np
 from plumejax.arms.environment import TwoArm
 from plumejax.evaluation.episodes import Lane, Outcomes
 from plumejax.learning.agent import Agent
+from plumejax.plumes.interface import clock
 from plumejax.viewing.frames import brightest, levels
 from plumejax.viewing.scenery import Canvas, Scenery, canvas, scenery, search_of, turns
 
 QUALITIES = ((120, 64), (90, 48), (60, 40), (40, 32), (20, 24))
 """Moments of a plume that are kept, and pixels of its longer side; the first that fit are taken."""
 
-MOST_BYTES = 180_000
+MOST_BYTES = 120_000
 """Of the plume of an episode, compressed: 20 episodes make less than 5 MB of text."""
 
 DECADES = 4.0
@@ -45,7 +46,7 @@ def episodes(
             "title": f"{title}, episode {number}: {ended} after {steps} steps",
             "found": bool(outcomes.found[number]),
             "steps": int(steps),
-            "dt": float(getattr(params, "dt", None) or 0.0),
+            "dt": _seconds(env, params),
             **_of_every_step(env, one, int(steps)),
             **_mind(policy, one, int(steps)),
             **_scene(env, params, one.state, int(steps)),
@@ -53,16 +54,24 @@ def episodes(
 
 
 def packed(values: np.ndarray) -> dict[str, Any]:
-    """An array of bytes, uint8[...], compressed as text."""
-    content = zlib.compress(np.ascontiguousarray(values).tobytes(), 9)
-    return {"shape": list(values.shape), "data": base64.b64encode(content).decode()}
+    """An array of uint8, uint16 or float32, compressed as text, the low byte of a number first."""
+    little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+    data = base64.b64encode(zlib.compress(little.tobytes(), 9)).decode()
+    return {"dtype": values.dtype.name, "shape": list(values.shape), "data": data}
+
+
+def _steps(values: Any, low: Any, high: Any) -> dict[str, Any]:
+    """Numbers that lie between two, as uint16 of that range."""
+    low, high = np.asarray(low, float), np.asarray(high, float)
+    share = (np.asarray(values, float) - low) / np.where(high > low, high - low, 1.0)
+    return packed(np.rint(65535 * np.clip(share, 0, 1)).astype(np.uint16))
 
 
 def _of_every_step(env: Any, lane: Lane, steps: int) -> dict[str, Any]:
     """Rewards, and the hits that were acted on, by step."""
     total = np.asarray(lane.state.total_reward, float)
     total = total.reshape(len(total), -1).sum(axis=1)[: steps + 1]
-    told: dict[str, Any] = {"reward": _short(np.diff(total, prepend=0.0))}
+    told: dict[str, Any] = {"total": packed(total.astype(np.float32))}
     hits = getattr(lane.track, "hits", None)
     if hits is not None:
         told["hits"] = np.flatnonzero(np.diff(np.asarray(hits)[: steps + 1])).tolist()
@@ -77,11 +86,12 @@ def _scene(env: Any, params: Any, states: Any, steps: int) -> dict[str, Any]:
             np.asarray(x)[: steps + 1, :, :2] for x in (states.arm_position, states.object_position)
         )
         there = np.any(objects != 0, axis=(0, 2))
+        extent = [float(x) for x in (low[0], high[0], low[1], high[1])]
         return {
-            "extent": [float(x) for x in (low[0], high[0], low[1], high[1])],
+            "extent": extent,
             "unit": "m",
-            "agents": [_short(arms[:, i]) for i in range(arms.shape[1])],
-            "objects": [_short(objects[:, i]) for i in np.flatnonzero(there)],
+            "agents": _ways(arms, extent),
+            "objects": _ways(objects[:, there], extent),
         }
     params = env.episode_params(jax.tree.map(lambda x: x[0], states), params)
     search = search_of(env)
@@ -90,23 +100,33 @@ def _scene(env: Any, params: Any, states: Any, steps: int) -> dict[str, Any]:
     places = places[:, None] if places.ndim == 2 else places
     flat = np.zeros((*places.shape[:2], 2))
     flat[..., : min(2, places.shape[-1])] = places[..., :2]
+    odour = np.asarray(_odour(search, states, params), float)[: steps + 1]
+    most = float(odour.max())
     on_grid = hasattr(search.arena, "grid_size")
     shown = {
         "extent": [round(x, 5) for x in whole.extent],
-        "unit": getattr(search.plume, "length", None) or ("cells" if on_grid else ""),
+        "unit": getattr(search.plume, "length", None)
+        or ("cells" if on_grid else "lengths of the plume"),
         "odour_unit": getattr(search.plume, "unit", "arbitrary units"),
         "radius": _number(getattr(params.ending, "radius", None)),
-        "agents": [_short(flat[:, i]) for i in range(flat.shape[1])],
-        "odour": _short(np.asarray(_odour(search, states, params))[: steps + 1]),
+        "agents": _ways(flat, whole.extent),
+        "most": float(f"{most:.4g}"),
+        "odour": _steps(np.cbrt(odour), 0.0, np.cbrt(most)),
     }
     if turns(env):
         headings = np.asarray(states.agent.heading, float)[: steps + 1]
-        shown["heading"] = np.round(headings.reshape(steps + 1, -1)[:, 0]).tolist()
+        shown["heading"] = _steps(headings.reshape(steps + 1, -1)[:, 0], 0.0, 360.0)
     for moments, pixels in QUALITIES:
         field = _fields(env, states, params, steps, _coarse(whole, pixels), moments)
         if len(field["field"]["data"]) * 3 / 4 < MOST_BYTES:
             break
     return {**shown, **field}
+
+
+def _ways(places: np.ndarray, extent: Any) -> list[dict[str, Any]]:
+    """Of each of float[T, n, 2] its way, in shares of the map."""
+    left, right, bottom, top = extent
+    return [_steps(places[:, i], (left, bottom), (right, top)) for i in range(places.shape[1])]
 
 
 def _fields(
@@ -169,14 +189,16 @@ def _coarse(where: Canvas, longest: int) -> Canvas:
 
 
 def _mind(policy: Any, lane: Lane, steps: int) -> dict[str, Any]:
-    """The belief by step, as far as it is of two dimensions or fewer, or the hidden state."""
-    belief = getattr(lane.memory, "belief", None)
+    """The belief by step, summed over heights, or the hidden state: what it acts on then."""
+    belief, ahead = getattr(lane.memory, "belief", None), 1
     if belief is None:
-        belief = getattr(getattr(lane.state, "sensor", None), "belief", None)
+        belief, ahead = getattr(getattr(lane.state, "sensor", None), "belief", None), 0
+    # A memory has what was observed once it has acted on it, which is a step later.
+    acted = np.minimum(np.arange(steps + 1) + ahead, steps)
     if belief is not None and belief.ndim > 1:
         moments = np.unique(np.linspace(0, steps, min(QUALITIES[0][0], steps + 1)).astype(int))
         # Indexed [x, y, z] in a policy, [row, column] on a screen.
-        shown = np.asarray(belief[moments], float)
+        shown = np.asarray(belief[acted[moments]], float)
         shown = shown.reshape(*shown.shape[:3], -1).sum(axis=-1) if shown.ndim > 2 else shown
         shown = np.moveaxis(shown.reshape(*shown.shape[:2], -1), 1, 2)
         most = shown.max(axis=(1, 2), keepdims=True)
@@ -186,12 +208,22 @@ def _mind(policy: Any, lane: Lane, steps: int) -> dict[str, Any]:
             bits = -np.nansum(np.where(shown > 0, shown * np.log2(shown), 0), axis=(1, 2))
         return {"belief": packed(level), "believed": moments.tolist(), "entropy": _short(bits)}
     if isinstance(policy, Agent):
-        units = [np.asarray(x)[: steps + 1] for x in jax.tree.leaves(lane.memory[1])]
+        acted = np.minimum(np.arange(steps + 1) + 1, steps)
+        units = [np.asarray(x)[acted] for x in jax.tree.leaves(lane.memory[1])]
         if units:
             hidden = np.concatenate([x.reshape(len(x), -1) for x in units], axis=1)
             hidden = hidden / max(float(np.abs(hidden).max()), 1e-9)
             return {"hidden": packed(np.rint((hidden + 1) * 127.5).astype(np.uint8))}
     return {}
+
+
+def _seconds(env: Any, params: Any) -> float | None:
+    """Seconds that a step takes; None where nothing is known of time."""
+    inner = getattr(env, "env", env)
+    if isinstance(inner, TwoArm):
+        return None
+    seconds = clock(search_of(env).plume, params.plume)
+    return None if seconds is None else float(np.max(np.asarray(seconds)))
 
 
 def _number(value: Any) -> float | None:

@@ -13,13 +13,33 @@ let now = 0;
 let playing = false;
 let last = 0; // when the last step was made, ms
 
+const KINDS = { uint8: Uint8Array, uint16: Uint16Array, float32: Float32Array };
+
 async function unpack(array) {
   if (!array) return null;
   const text = atob(array.data);
   const read = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
   const stream = new Blob([read]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return { shape: array.shape, values: new Uint8Array(await new Response(stream).arrayBuffer()) };
+  const values = new KINDS[array.dtype](await new Response(stream).arrayBuffer());
+  return { shape: array.shape, values };
 }
+
+// Shares of a range, as numbers.
+const spread = (values, low, high) => Array.from(values, (n) => low + ((high - low) * n) / 65535);
+
+async function ways(arrays, [left, right, bottom, top]) {
+  const read = await Promise.all((arrays ?? []).map(unpack));
+  return read.map(({ values }) => {
+    const x = spread(values.filter((_, i) => i % 2 === 0), left, right);
+    const y = spread(values.filter((_, i) => i % 2 === 1), bottom, top);
+    return x.map((each, i) => [each, y[i]]);
+  });
+}
+
+const brief = (number) =>
+  number !== 0 && (Math.abs(number) >= 1e5 || Math.abs(number) < 1e-3)
+    ? number.toExponential(1)
+    : String(+number.toPrecision(3));
 
 const pixel = (r, g, b) => new Uint32Array(new Uint8Array([r, g, b, 255]).buffer)[0];
 // Blue through white to vermilion, for what is below and above 0.
@@ -31,12 +51,25 @@ const signed = Uint32Array.from({ length: 256 }, (_, i) => {
 
 async function show(number) {
   const episode = told.episodes[number];
-  const [field, free, belief, hidden] = await Promise.all(
-    [episode.field, episode.free, episode.belief, episode.hidden].map(unpack),
+  const { extent } = episode;
+  const [field, free, belief, hidden, total, odour, heading] = await Promise.all(
+    ["field", "free", "belief", "hidden", "total", "odour", "heading"].map((name) => unpack(episode[name])),
   );
-  shown = { ...episode, field, free, belief, hidden };
+  shown = {
+    ...episode,
+    field,
+    free,
+    belief,
+    hidden,
+    total: total.values,
+    roots: odour && spread(odour.values, 0, Math.cbrt(episode.most)),
+    heading: heading && spread(heading.values, 0, 360),
+    agents: await ways(episode.agents, extent),
+    objects: await ways(episode.objects, extent),
+  };
+  el("episode").value = String(number);
   el("at").max = String(episode.steps);
-  const [left, right, bottom, top] = episode.extent;
+  const [left, right, bottom, top] = extent;
   const scale = MAP / Math.max(right - left, top - bottom);
   size(el("map"), (right - left) * scale, Math.max(40, (top - bottom) * scale));
   const mind = belief ? "belief" : hidden ? "hidden" : "";
@@ -46,12 +79,12 @@ async function show(number) {
     size(el("mind"), (MIND * columns) / Math.max(rows, columns), Math.max(30, (MIND * rows) / Math.max(rows, columns)));
   } else if (hidden) size(el("mind"), MIND, Math.min(320, 5 * hidden.shape[1]));
   const unit = episode.unit ? `, ${episode.unit}` : "";
-  const span = (a, b) => `${+a.toPrecision(3)} to ${+b.toPrecision(3)}`;
+  const span = (a, b) => `${brief(a)} to ${brief(b)}`;
   el("of-map").textContent = `x ${span(left, right)}, y ${span(bottom, top)}${unit}`;
   el("of-trace").textContent = episode.odour
-    ? `Odour at the agent (cube root; most ${+Math.max(...episode.odour).toPrecision(3)} ${episode.odour_unit})${episode.hits ? ", hits as ticks" : ""}: click to go there`
-    : "Reward so far: click to go there";
-  for (const id of ["hit-before", "hit-after"]) el(id).disabled = !episode.hits?.length;
+    ? `Odour at the agent (${episode.odour_unit}; drawn by its cube root, at most ${brief(episode.most)})${episode.hits ? ", hits as ticks" : ""}; a click goes there`
+    : "Return so far; a click goes there";
+  for (const id of ["hit-before", "hit-after"]) el(id).hidden = !episode.hits?.length;
   go(0);
 }
 
@@ -100,10 +133,9 @@ function draw() {
   drawTrace();
   const parts = [`step ${now} of ${shown.steps}`];
   if (shown.dt) parts.push(`${(now * shown.dt).toFixed(2)} s`);
-  if (shown.odour) parts.push(`odour ${shown.odour[now]}`);
+  if (shown.roots) parts.push(`odour ${brief(shown.roots[now] ** 3)}`);
   if (shown.entropy) parts.push(`belief ${shown.entropy[before(shown.believed)].toFixed(2)} bits`);
-  const sum = shown.reward.slice(0, now + 1).reduce((a, b) => a + b, 0);
-  parts.push(`return ${+sum.toPrecision(4)}`);
+  parts.push(`return ${brief(shown.total[now])}`);
   if (now === shown.steps) parts.push(shown.found ? "found" : "not found");
   el("said").textContent = parts.join(" · ");
 }
@@ -142,7 +174,7 @@ function drawMap() {
     }
     star(pen, x, y, 3.4 * u, u);
   }
-  (shown.objects ?? []).forEach((way) => {
+  shown.objects.forEach((way) => {
     const [x, y] = at(way[now]);
     pen.fillStyle = OBJECT;
     pen.fillRect(x - 3 * u, y - 3 * u, 6 * u, 6 * u);
@@ -253,12 +285,9 @@ function drawTrace() {
   canvas.height = Math.round(canvas.clientHeight * dense);
   pen.fillStyle = "#eef0f4";
   pen.fillRect(0, 0, canvas.width, canvas.height);
-  let values = shown.odour?.map(Math.cbrt);
-  if (!values) {
-    let sum = 0;
-    values = shown.reward.map((each) => (sum += each));
-  }
-  const low = Math.min(0, ...values), high = Math.max(...values, low + 1e-12);
+  const values = shown.roots ?? Array.from(shown.total);
+  const low = values.reduce((a, b) => Math.min(a, b), 0);
+  const high = values.reduce((a, b) => Math.max(a, b), low + 1e-12);
   const x = (step) => ((step + 0.5) / (shown.steps + 1)) * canvas.width;
   const y = (value) => canvas.height * (0.95 - 0.75 * ((value - low) / (high - low)));
   pen.strokeStyle = "#5b6474";
