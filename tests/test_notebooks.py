@@ -55,7 +55,8 @@ assert all(each.found.mean() > 0.6 for each in data.values())
 assert len(y) > 300 and y.max() > 0.5
 # The hidden state tells the time since the last whiff, and better than what was shown.
 assert fits["hidden state"][0] > 0.7
-assert fits["hidden state"][0] > fits["shown lately"][0] > fits["shown now"][0]
+assert gain[0] > 0
+assert np.mean((guesses["hidden state"] - y)[y > 0.7]) < 0
 """,
 }
 """What is run after the last cell, by notebook."""
