@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import tempfile
 
@@ -55,6 +56,28 @@ def interruptible():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A Chromium without a window, that notes what a page complains of."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("there is no chromium, or no chromedriver, to show a page in")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    switches = "headless disable-gpu disable-quic no-first-run disable-background-networking"
+    for switch in (*switches.split(), "disable-component-update", "disable-sync"):
+        options.add_argument(f"--{switch}")
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
+    service = webdriver.chrome.service.Service(driver)
+    shown = webdriver.Chrome(options=options, service=service)
+    yield shown
+    shown.quit()
 
 
 SMALL = {"plume.sigma": 3.0, "ending.radius": 2.0, "max_steps": 40}

@@ -14,6 +14,19 @@ import pytest
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 HOLDS = {
+    "fly_against_data": """
+# The ten numbers of the published model, within 3 standard errors.
+ours = [off[label, name] for label, name in off if name == "Álvarez-Salvado"]
+assert len(ours) == 10 and np.max(np.abs(ours)) < 3
+# Demir's fly hardly goes upwind; Jayaram's does, and goes on after the pulse.
+during, after = "upwind, 30 to 40 s, mm/s", "upwind, 40 to 45 s, mm/s"
+assert abs(table[during, "Demir"][1]) < 1 and abs(table[after, "Demir"][1]) < 1
+assert abs(table[during, "Jayaram"][1] - 5.64) < 1 and table[after, "Jayaram"][1] > 6
+# Twenty bins of rates, and four constants.
+every = np.concatenate(list(misses.values()))
+assert len(every) > 18 and np.max(np.abs(every)) < 3.5
+assert all(abs(ours - value) < 3 * error for value, ours, error in constants.values())
+""",
     "infotaxis_and_its_beliefs": """
 assert entropy[0] - entropy[-1] > 3 and entropy[second] < entropy[second - 1] - 0.3
 # The hits told all on balance, and many a step without one raises the entropy.
@@ -51,6 +64,19 @@ assert np.all(data.done == 1)
 turning = data.success.sel({"plume.wind.interval": slice(0.5, 4)}).mean("plume.wind.interval")
 assert turning[0] - turning[-1] > 4 * np.sqrt(2 * 0.25 / (64 * 4))
 """,
+    "train_and_inspect_a_tracker": """
+# The GRU learns the search, and better than the network without a memory.
+assert success["gru"] > 0.8
+assert success["gru"] - success["none"] > 4 * np.sqrt(2 * 0.25 / fresh)
+assert curves["gru"][-1] > curves["gru"][0] + 0.4
+# Most of the tracker's episodes find the source, and it is out of odour for long enough to tell.
+assert all(each.found.mean() > 0.6 for each in data.values())
+assert len(y) > 300 and y.max() > 0.5
+# The hidden state tells the time since the last whiff, and better than what was shown.
+assert fits["hidden state"][0] > 0.7
+assert gain[0] > 0
+assert np.mean((guesses["hidden state"] - y)[y > 0.7]) < 0
+""",
     "write_a_component": """
 assert "not in Box(low=0.0, high=1.0" in caught
 assert single.observation_space.contains(observation)
@@ -86,10 +112,12 @@ assert np.array_equal(again.frames, movie.frames) and again.meta.sources == movi
 """What is run after the last cell, by notebook."""
 
 LONG = {
+    "fly_against_data",
     "infotaxis_and_its_beliefs",
     "quickstart",
     "sweep_of_fly_gains",
     "sweep_of_memory_and_wind",
+    "train_and_inspect_a_tracker",
     "write_a_component",
     "your_own_recording",
 }

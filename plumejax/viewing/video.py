@@ -1,6 +1,7 @@
 """viewing/video: frames of episodes one after another, and files of them."""
 
 import itertools
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -80,7 +81,8 @@ def _searches(
     taken: Camera, top: Any, places: np.ndarray, params: Any, states: Any, moments: np.ndarray
 ) -> jax.Array:
     back = moments[:, None] - np.arange(TRAIL)[::-1]
-    trails = np.where((back >= 0)[:, None, :, None], np.moveaxis(places[back], 2, 1), np.nan)
+    behind = np.moveaxis(places[np.maximum(back, 0)], 2, 1)
+    trails = np.where((back >= 0)[:, None, :, None], behind, np.nan)
     return _sheets(taken, states, params, trails.astype(np.float32), top)
 
 
@@ -148,23 +150,19 @@ def save_video(
     ahead = counted()
     first = next(ahead, None)
     require(first is not None, "frames", "none", "at least one")
-    beside = path.with_name(f".{path.stem}.part{path.suffix}")
-    try:
+    # In a folder of its own: an ffmpeg that is stopped may still open its file.
+    with tempfile.TemporaryDirectory(prefix=".film", dir=path.parent) as folder:
+        beside = Path(folder) / path.name
         (_save_gif if path.suffix == ".gif" else _save_mp4)(beside, first, ahead, frames_per_second)
         beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
     return count
 
 
 def _save_gif(path: Path, first: Any, rest: Iterator[np.ndarray], rate: float) -> None:
     from PIL import Image
 
-    # The palette of the first frame for all: otherwise colours flicker.
-    palette = Image.fromarray(first).quantize(255)
-
     def one(each: np.ndarray) -> Any:
-        return Image.fromarray(each).quantize(palette=palette, dither=Image.Dither.NONE)
+        return Image.fromarray(each).quantize(255, dither=Image.Dither.NONE)
 
     one(first).save(
         path,
@@ -183,7 +181,6 @@ def _save_mp4(path: Path, first: Any, rest: Iterator[np.ndarray], rate: float) -
     with warnings.catch_warnings():
         # JAX warns of every new process; this one becomes ffmpeg at once.
         warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
-        writer = imageio.get_writer(path, fps=rate, macro_block_size=1, quality=8)
-    with writer:
-        for each in itertools.chain([first], rest):
-            writer.append_data(np.pad(each, even, mode="edge"))
+        with imageio.get_writer(path, fps=rate, macro_block_size=1, quality=8) as writer:
+            for each in itertools.chain([first], rest):
+                writer.append_data(np.pad(each, even, mode="edge"))

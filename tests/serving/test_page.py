@@ -3,9 +3,7 @@
 import asyncio
 import fnmatch
 import json
-import os
 import re
-import shutil
 import tomllib
 from pathlib import Path
 
@@ -282,25 +280,9 @@ class Page:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("there is no chromium, or no chromedriver, to show the page in")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    switches = "headless disable-gpu disable-quic no-first-run disable-background-networking"
-    for switch in (*switches.split(), "disable-component-update", "disable-sync"):
-        options.add_argument(f"--{switch}")
-    if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
-    service = webdriver.chrome.service.Service(driver)
-    browser = webdriver.Chrome(options=options, service=service)
-    yield Page(browser)
-    browser.quit()
+@pytest.fixture
+def page(browser):
+    return Page(browser)
 
 
 @pytest.mark.slow
