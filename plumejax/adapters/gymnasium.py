@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plumejax.adapters import episodes
+from plumejax.adapters.captures import Recorder
 from plumejax.adapters.config import EnvironmentConfig, compose
 from plumejax.adapters.episodes import AgentState, EnvironmentState, Program, View
 from plumejax.adapters.packing import Arrays, Packed, pack, unpack
@@ -20,7 +22,7 @@ from plumejax.base.errors import StateError, ValidationError
 from plumejax.base.lifecycle import Lifecycle
 from plumejax.base.randomised import corners
 from plumejax.search.environment import PlumeSearch
-from plumejax.search.state import Params
+from plumejax.search.state import Params, SearchState
 from plumejax.viewing.window import Window
 
 __all__ = ["AgentState", "EnvironmentConfig", "EnvironmentState", "PlumeEnv", "PlumeSearchEnv"]
@@ -64,6 +66,8 @@ class PlumeSearchEnv(gymnasium.Env):
       max_steps: steps after which an episode is truncated.
       goal_radius: cells.
       render_mode: None, "rgb_array" or "human".
+      capture: folder for a table *.parquet of every step (`adapters/captures`), which pandas reads
+        and `plumejax replay` plays again; whole after `close`. Needs the extra `data`.
       strict: whether a step after the end raises `StateError`; else it changes nothing and warns
         once an episode.
       task: a registered id, where `config` names none.
@@ -90,22 +94,24 @@ class PlumeSearchEnv(gymnasium.Env):
         render_mode: str | None = None,
         strict: bool = False,
         task: str | None = None,
+        capture: str | Path | None = None,
     ) -> None:
         # Its own: Gymnasium's vector environments write into it.
         self.metadata = dict(self.metadata)
         episodes.require_render_mode(render_mode, self.metadata["render_modes"])
-        self._core, params = compose(
-            task=task,
-            plume_model=plume_model,
-            reward_fn=reward_fn,
-            observation_model=observation_model,
-            action_processor=action_processor,
-            config=config,
-            grid_size=grid_size,
-            source_location=source_location,
-            max_steps=max_steps,
-            goal_radius=goal_radius,
-        )
+        made: dict[str, Any] = {
+            "task": task,
+            "plume_model": plume_model,
+            "reward_fn": reward_fn,
+            "observation_model": observation_model,
+            "action_processor": action_processor,
+            "config": config,
+            "grid_size": grid_size,
+            "source_location": source_location,
+            "max_steps": max_steps,
+            "goal_radius": goal_radius,
+        }
+        self._core, params = compose(**made)
         self.action_space = to_gymnasium(self._core.action_space(params))
         self.observation_space = to_gymnasium(self._core.observation_space(params))
         self.render_mode = render_mode
@@ -119,6 +125,7 @@ class PlumeSearchEnv(gymnasium.Env):
         self._closed = False
         self._warned = False
         self._window: Window | None = None
+        self._recorder = None if capture is None else Recorder(capture, made, self._params)
 
     # ---- the Gymnasium interface ----
 
@@ -156,6 +163,8 @@ class PlumeSearchEnv(gymnasium.Env):
         )
         episode = self._followed(episode, episodes.no_trail())
         self._show(episode)
+        if self._recorder is not None:
+            self._recorder.begin(drawn, options, _state(episode))
         self._np_random, self._np_random_seed = random, random_seed
         self._episode, self._warned = episode, False
         self._episodes += 1
@@ -184,6 +193,8 @@ class PlumeSearchEnv(gymnasium.Env):
             episode = _Episode(*episode[:4], carried, observation, view)
             episode = self._followed(episode, trail)
             self._show(episode)
+            if self._recorder is not None:
+                self._recorder.step(action, _state(episode))
             self._episode = episode
         info = self._info(episode)
         info["distance_to_goal"] = view.distance
@@ -220,6 +231,11 @@ class PlumeSearchEnv(gymnasium.Env):
         window, self._window = self._window, None
         if window is not None:
             window.close()
+        if self._recorder is not None:
+            try:
+                self._recorder.close()
+            except OSError as error:
+                warnings.warn(f"{self._recorder.path} is not whole: {error}", stacklevel=2)
 
     # ---- what can be read ----
 
@@ -267,7 +283,7 @@ class PlumeSearchEnv(gymnasium.Env):
         episode = self._episode
         if episode is None:
             return int(list(corners(self._params))[-1].max_steps)
-        state = episodes.state_of(episode.program, episode.carried)
+        state = _state(episode)
         return int(self._core.episode_params(state, episode.params).max_steps)
 
     @property
@@ -279,6 +295,14 @@ class PlumeSearchEnv(gymnasium.Env):
     def params(self) -> Params:
         """Its numbers, as this episode has them."""
         return self._params if self._episode is None else self._episode.params
+
+    @property
+    def functional_state(self) -> SearchState:
+        """The state of this episode, as the functional environment has it.
+
+        Raises `StateError` before the first reset and after close.
+        """
+        return _state(self._current("functional_state"))
 
     @property
     def plume_model(self) -> Any:
@@ -369,16 +393,15 @@ class PlumeSearchEnv(gymnasium.Env):
         """With where the agent is at the end of its trail, if pictures are made."""
         if self.render_mode is None:
             return episode
-        state = episodes.state_of(episode.program, episode.carried)
-        return episode._replace(trail=episodes.longer(trail, state))
+        return episode._replace(trail=episodes.longer(trail, _state(episode)))
 
     def _picture(self, episode: _Episode) -> np.ndarray:
-        state = episodes.state_of(episode.program, episode.carried)
-        return episodes.picture(self._core, state, episode.params, episode.trail)
+        return episodes.picture(self._core, _state(episode), episode.params, episode.trail)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy opens a window of its own.
-        return {**self.__dict__, "_window": None}
+        # A copy opens a window of its own, and captures from its next reset on.
+        recorder = None if self._recorder is None else self._recorder.fresh()
+        return {**self.__dict__, "_window": None, "_recorder": recorder}
 
 
 PlumeEnv = PlumeSearchEnv
@@ -407,6 +430,10 @@ def _step(program: Program, carried: Arrays, action: Any, numbers: Arrays) -> Ar
     _, state, *outcome, _ = env.step(key, state, action, params)
     now = episodes.observe(env, state, params, *outcome)
     return episodes.carry_on(program, carried, now, None, state)
+
+
+def _state(episode: _Episode) -> SearchState:
+    return episodes.state_of(episode.program, episode.carried)
 
 
 def _read(program: Program, carried: Arrays) -> tuple[Any, View]:

@@ -14,6 +14,7 @@ from plumejax.base.registry import registered_tasks
 from plumejax.cli.plume_named import bar
 from plumejax.cli.scoring import draw_laws, report, table
 from plumejax.cli.weighing import weighed
+from plumejax.evaluation import captures
 from plumejax.evaluation.episodes import stream
 from plumejax.evaluation.precision import play_to_precision
 from plumejax.evaluation.results import Result, dataset, finite, write_dataset
@@ -26,7 +27,9 @@ from plumejax.evaluation.trials import (
     parse_arguments,
     subject,
 )
-from plumejax.learning.runs import load_agent, parse_settings, read_config
+from plumejax.learning import runs
+from plumejax.learning.recipes import recipe
+from plumejax.learning.runs import RunConfig, load_agent, parse_settings, read_config
 from plumejax.policies.catalogue import PERFECT, describe, policies
 
 _EPISODES = 1000
@@ -45,6 +48,7 @@ def evaluate(
     plumes: int = 0,
     data: Path | None = None,
     out: tuple[Path, ...] = (),
+    capture: Path | None = None,
 ) -> int:
     """Evaluate a policy on a task, or the newest checkpoint of a run beside its baselines.
 
@@ -67,6 +71,8 @@ def evaluate(
         plumes: realisations of a changing plume, rolled out once and shared by the episodes; by
             default each has its own.
         data: a recording for tasks that play one; of a run, another one, or where its own lies now.
+        capture: folder for a table *.parquet of every step of every episode, which pandas reads and
+            `plumejax replay` plays again; of a run, those of its agent.
         out: files to write: *.json what it came to, *.png arrival times, *.nc or *.zarr every
             episode.
     """
@@ -93,7 +99,7 @@ def evaluate(
         }
         wrong = [option for option, value in only_tasks.items() if value]
         require(not wrong, ", ".join(wrong), target, "of a task, not of a run")
-        return _run(Path(target), episodes or _EPISODES, seed, data)
+        return _run(Path(target), episodes or _EPISODES, seed, data, capture)
     _require_files(out)
     if policy is None:
         names = "\n".join(f"  {name}: {describe(name)}" for name in (PERFECT, *policies()))
@@ -109,14 +115,28 @@ def evaluate(
         plumes=plumes,
     )
     if estimator == "survival":
+        require(capture is None, "--capture", capture, "left out with --estimator survival")
         require(error is None, "--error", error, "left out with --estimator survival")
         weighed(Console(), trial, out)
     else:
-        _report(Console(), trial, _played(Console(), trial, error), out)
+        result, params = _played(Console(), trial, error)
+        _report(Console(), trial, (result, params), out)
+        if capture is not None:
+            keep_steps(replace(trial, episodes=result.subject.episodes), capture)
     return 0
 
 
-def _run(directory: Path, episodes: int, seed: int | None, data: Path | None) -> int:
+def keep_steps(trial: Trial, folder: Path) -> None:
+    """Capture the episodes of a trial, with a bar."""
+    with bar(Console()) as shown:
+        count = shown.add_task("keeping every step", total=trial.episodes)
+        path = captures.capture(trial, folder, lambda ended: shown.advance(count, ended))
+    Console().print(f"{path}: {trial.episodes} episodes", highlight=False, soft_wrap=True)
+
+
+def _run(
+    directory: Path, episodes: int, seed: int | None, data: Path | None, capture: Path | None
+) -> int:
     config = read_config(directory)
     trained = load_agent(directory, data)
     moved = data is None or config.data is None or data.stem == Path(config.data).stem
@@ -124,7 +144,22 @@ def _run(directory: Path, episodes: int, seed: int | None, data: Path | None) ->
     used = config.data if data is None else str(data)
     config = replace(config, seed=config.seed if seed is None else seed, data=used)
     report(Console(), directory, trained, config, episodes, of)
+    if capture is not None:
+        keep_steps(of_run(directory, config, episodes), capture)
     return 0
+
+
+def of_run(directory: Path, config: RunConfig, episodes: int) -> Trial:
+    """The trial that the evaluation of a run's agent is."""
+    return Trial(
+        config.task,
+        str(directory),
+        episodes=episodes,
+        seed=config.seed,
+        overrides=config.settings,
+        static={} if config.data is None else {"data": config.data},
+        plumes=recipe(runs.make_task(config)[0]).plumes,
+    )
 
 
 def _played(console: Console, trial: Trial, error: float | None) -> tuple[Result, Any]:

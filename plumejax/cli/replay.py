@@ -1,13 +1,17 @@
 """cli/replay: `plumejax record` and `plumejax replay`, an episode in a file."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tyro
 from rich.console import Console
 
+from plumejax.adapters.captures import replay_captured
 from plumejax.base.errors import require
-from plumejax.evaluation.replays import load_episode, record, replay, save_episode
+from plumejax.base.tables import is_table, read_episode
+from plumejax.evaluation.captures import read_captured
+from plumejax.evaluation.replays import Difference, load_episode, record, replay, save_episode
 from plumejax.evaluation.trials import Trial, parse_arguments
 from plumejax.learning.runs import parse_settings
 
@@ -57,30 +61,49 @@ def record_episode(
     return 0
 
 
-def replay_episode(file: tyro.conf.Positional[Path], *, rtol: float = 1e-5) -> int:
+def replay_episode(
+    file: tyro.conf.Positional[Path], *, number: int | None = None, rtol: float = 1e-5
+) -> int:
     """Play a recorded episode again and say whether it comes to the same states, or else where it
     parts; the exit code is then 1.
 
     Args:
-        file: what `plumejax record` wrote.
+        file: what `plumejax record` wrote, or a table *.parquet of `--capture`.
+        number: of an episode in a table; by default 0.
         rtol: by which floats may differ, of the largest of their kind.
     """
     require(0 <= rtol < 1, "--rtol", rtol, "0 <= rtol < 1")
-    episode, console = load_episode(file), Console()
-    found = replay(episode, rtol)
+    require(number is None or is_table(file), "--number", number, "left out: it has one episode")
+    console = Console()
+    steps, found, about = _compared(file, number or 0, rtol)
     if found is None:
-        same = f"{len(episode.actions)} steps come to the same states, {len(episode.states)} each"
-        console.print(f"{file}: {same}", highlight=False, soft_wrap=True)
+        told = f"{file}: {steps} steps come to the same states"
+        console.print(told, highlight=False, soft_wrap=True)
         return 0
     was, now = (np.ravel(x) for x in (found.recorded, found.now))
     if was.shape == now.shape:
         farthest = np.argmax(np.abs(was.astype(float) - now.astype(float)))
         was, now = was[farthest], now[farthest]
     console.print(
-        f"{file}: parts after step {found.step} of {len(episode.actions)}, in {found.name}:"
-        f" recorded {was}, now {now}; recorded with {episode.header['versions']}",
+        f"{file}: parts after step {found.step} of {steps}, in {found.name}:"
+        f" recorded {was}, now {now}; recorded with {about['versions']}",
         highlight=False,
         soft_wrap=True,
         markup=False,
     )
     return 1
+
+
+def _compared(
+    file: Path, number: int, rtol: float
+) -> tuple[int, Difference | None, dict[str, Any]]:
+    """How many steps an episode has, where it parts, and what it is of."""
+    if not is_table(file):
+        episode = load_episode(file)
+        return len(episode.actions), replay(episode, rtol), episode.header
+    about, columns = read_episode(file, number)
+    if "adapter" in about:
+        found = replay_captured(file, number, rtol)
+    else:
+        found = replay(read_captured(file, number), rtol)
+    return len(columns["action"]), found, about

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from plumejax.base.errors import PlumeError, ValidationError, require
 from plumejax.base.files import write_whole
 from plumejax.cli.cores import a_core_each
+from plumejax.cli.evaluate import keep_steps, of_run
 from plumejax.cli.scoring import draw_learning, report
 from plumejax.learning import seeds as trainings
 from plumejax.learning.agent_files import save_agent
@@ -61,6 +62,7 @@ def train(
     set: tuple[str, ...] = (),
     hyper: tuple[str, ...] = (),
     resume: Path | None = None,
+    capture: Path | None = None,
 ) -> int:
     """Train an agent with PPO, evaluate it beside baselines, and draw what it does.
 
@@ -82,6 +84,8 @@ def train(
         data: path of a recording, for tasks that play one.
         set: numbers of the task, as in --set plume.sigma=8 ending.radius=3.
         hyper: numbers of PPO, as in --hyper entropy=0.01 learning_rate=1e-3.
+        capture: folder for a table *.parquet of every step of the agent's episodes, those of the
+            evaluation at the end.
         resume: run directory of a training to go on with; all other choices are as they were.
     """
     console = Console()
@@ -108,7 +112,7 @@ def train(
         config = _new_config(task, seed, seeds, steps, num_envs, memory, data, set, hyper)
         directory = _new_directory(out, config)
         write_config(directory, config)
-    return _run(console, directory, config)
+    return _run(console, directory, config, capture)
 
 
 def _require_whole(directory: Path) -> None:
@@ -160,7 +164,7 @@ def _new_directory(out: Path | None, config: RunConfig) -> Path:
     return out
 
 
-def _run(console: Console, directory: Path, config: RunConfig) -> int:
+def _run(console: Console, directory: Path, config: RunConfig, capture: Path | None) -> int:
     with _preparing(console) as told:
         algorithm, params = make_training(config, told)
     device = jax.devices()[0]
@@ -226,6 +230,8 @@ def _run(console: Console, directory: Path, config: RunConfig) -> int:
         return 130
     for own, each in own_runs:
         report(console, own, load_agent(own), each, 1000)
+        if capture is not None:
+            keep_steps(of_run(own, each, 1000), capture)
         names = ", ".join(sorted(p.name for p in own.iterdir() if p.name != CONFIG))
         console.print(f"{own}: {CONFIG}, {names}", highlight=False, soft_wrap=True)
     if config.seeds > 1:

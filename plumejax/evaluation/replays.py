@@ -6,6 +6,7 @@ state after every step: so another machine or version can be asked whether it co
 
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,16 +87,20 @@ def record(trial: Trial, number: int = 0) -> EpisodeRecord:
     env, params, policy = make_agent(trial, *make_task(trial))
     actions, states = _play(env, policy, evaluation_key(trial.seed), params, number)
     steps = int(states.step_count[-1])
-    header = {
+    kept = {name: x[: steps + 1] for name, x in named(states).items()}
+    about = {**header(trial), "number": number}
+    return EpisodeRecord(about, actions[:steps], kept)
+
+
+def header(trial: Trial) -> dict[str, Any]:
+    """What the episodes of a trial are a function of, but for their number; for JSON."""
+    return {
         "format": FORMAT,
         "version": registry.find(trial.task).version,
         "trial": _plain(replace(trial, episodes=1)),
-        "number": number,
         "params": describe(_task(trial)[1]),
         "versions": versions(),
     }
-    kept = {name: x[: steps + 1] for name, x in _named(states).items()}
-    return EpisodeRecord(header, actions[:steps], kept)
 
 
 def replay(episode: EpisodeRecord, rtol: float = 1e-5) -> Difference | None:
@@ -108,15 +113,23 @@ def replay(episode: EpisodeRecord, rtol: float = 1e-5) -> Difference | None:
       ValidationError: the task is not what it was: a number, or its behaviour version.
     """
     _, _, states = again(episode)
-    now, steps = _named(states), len(episode.actions)
-    played = int(states.step_count[-1])
-    if now.keys() != episode.states.keys():
-        parts = sorted(now.keys() ^ episode.states.keys())
-        raise ValidationError(f"states: {', '.join(parts)}: not in both; it is another version's")
-    found = [_first(name, was, now[name], rtol) for name, was in episode.states.items()]
+    now, steps = named(states), len(episode.actions)
+    length = int(states.step_count[-1])
+    gone = sorted(episode.states.keys() - now.keys())
+    if gone:
+        raise ValidationError(f"states: {', '.join(gone)}: there is none; it is another version's")
+    apart = parts(episode.states, now, rtol)
+    if apart is None and length != steps:
+        return Difference(min(length, steps), "length", np.asarray(steps), np.asarray(length))
+    return apart
+
+
+def parts(
+    was: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray], rtol: float
+) -> Difference | None:
+    """Where one of the leaves `was` is another `now` first; floats as in `replay`."""
+    found = [_first(name, values, now[name], rtol) for name, values in was.items()]
     apart = [each for each in found if each is not None]
-    if not apart and played != steps:
-        apart = [Difference(min(played, steps), "length", np.asarray(steps), np.asarray(played))]
     return min(apart, key=lambda each: each.step, default=None)
 
 
@@ -189,8 +202,10 @@ def _play(
 ) -> tuple[np.ndarray, Any]:
     """`(actions, states)` of an episode, and what comes after its end too."""
     limit = int(params.max_steps)
-    played = _played(env, policy, key, jax.device_put(params), np.uint32(number), limit)
-    actions, states = jax.device_get(played[0]), played[1]
+    numbers = np.asarray([number], np.uint32)
+    found = played(env, policy, key, jax.device_put(params), numbers, limit)
+    actions, states = jax.tree.map(lambda x: x[0], found)
+    actions = jax.device_get(actions)
     steps, last = int(states.step_count[-1]), int(states.lifecycle[-1])
     if last == lifecycle.Lifecycle.READY:
         raise ValidationError(
@@ -200,7 +215,7 @@ def _play(
     return actions, states
 
 
-def _named(states: Any) -> dict[str, np.ndarray]:
+def named(states: Any) -> dict[str, np.ndarray]:
     """The leaves of states by their names; of keys their bits."""
     named = jax.tree_util.tree_leaves_with_path(jax.tree.map(bits, states))
     return {jax.tree_util.keystr(path): np.asarray(x) for path, x in named}
@@ -220,34 +235,48 @@ class _Noting(struct.PyTreeNode):
         return action, (memory, action)
 
 
-@jit_by_class(static=("env", "steps"))
-def _played(
-    env: Environment, policy: Policy, key: jax.Array, params: Any, number: Any, steps: int
+@jit_by_class(static=("env", "steps", "most"))
+def played(
+    env: Environment,
+    policy: Policy,
+    key: jax.Array,
+    params: Any,
+    numbers: Any,
+    steps: int,
+    most: float = np.inf,
 ) -> tuple[Any, Any]:
-    """`(actions, states)`, leading with `steps` and one more."""
+    """`(actions, states)` of the episodes uint32[n], leading with [n, steps] and [n, steps + 1];
+    None for parts of a state of more than `most` numbers, and for the observation."""
     game = Episode(env)
-    first = jax.eval_shape(game.begin, Numbers(policy, key, params), number)
+    first = jax.eval_shape(game.begin, Numbers(policy, key, params), numbers[0])
     form, _ = jax.eval_shape(policy.act, key, first.memory, first.state.observation)
     none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), form)
-    numbers = Numbers(_Noting(policy, none), key, params)
+    noting = Numbers(_Noting(policy, none), key, params)
 
     def kept(lane: Lane) -> Any:
-        return lane.state.replace(observation=None)
+        state = lane.state.replace(observation=None)
+        return jax.tree.map(lambda x: x if x.size <= most else None, state)
 
     def one(lane: Lane, _: None) -> tuple[Lane, Any]:
-        lane = game.step(numbers, lane)
+        lane = game.step(noting, lane)
         return lane, (lane.memory[1], kept(lane))
 
-    begun = game.begin(numbers, number)
-    _, (actions, states) = jax.lax.scan(one, begun, None, steps)
-    return actions, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), kept(begun), states)
+    def whole(number: jax.Array) -> tuple[Any, Any]:
+        begun = game.begin(noting, number)
+        _, (actions, states) = jax.lax.scan(one, begun, None, steps)
+        return actions, jax.tree.map(
+            lambda a, b: jnp.concatenate([a[None], b]), kept(begun), states
+        )
+
+    return jax.vmap(whole)(numbers)
 
 
 def _first(name: str, was: np.ndarray, now: np.ndarray, rtol: float) -> Difference | None:
     """Where a leaf that was recorded is another now."""
     now = now[: len(was)]
-    if was.shape[1:] != now.shape[1:]:
+    if was[0].size != now[0].size:
         return Difference(0, name, was[0], now[0])
+    now = now.reshape(len(now), *was.shape[1:])
     if np.issubdtype(was.dtype, np.floating):
         finite = was[np.isfinite(was)]
         slack = rtol * float(np.max(np.abs(finite), initial=0.0))

@@ -1,0 +1,97 @@
+"""tests/adapters/test_captures: a Gymnasium environment keeps its episodes, and they play again."""
+
+import copy
+
+import gymnasium
+import numpy as np
+import pandas
+import pytest
+
+from plumejax import PlumeSearchEnv
+from plumejax.adapters.captures import replay_captured
+from plumejax.base.errors import ValidationError
+from plumejax.cli import main
+from plumejax.search.rewards import Sparse
+
+SMALL = {"grid_size": (16, 12), "max_steps": 12, "task": "PlumeSearchLocal-v0"}
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Of three episodes: one to its end, one broken off, one begun elsewhere."""
+    env = PlumeSearchEnv(**SMALL, capture=tmp_path)
+    env.reset(seed=4)
+    while env.state == "ready":
+        env.step(env.action_space.sample())
+    with pytest.warns(UserWarning, match="changes nothing"):
+        env.step(0)
+    env.reset(seed=9)
+    env.step(1)
+    env.reset(options={"start": (2, 3), "params": {"plume.sigma": 5.0}})
+    env.step(2)
+    env.step(3)
+    assert list(tmp_path.iterdir()) == []  # not yet
+    env.close()
+    (path,) = tmp_path.iterdir()
+    return path
+
+
+def test_every_step_is_kept_with_its_seed(table):
+    data = pandas.read_parquet(table)
+    steps = data.groupby("episode")["step"].max().tolist()
+    assert steps[1:] == [1, 2]
+    assert steps[0] <= 12
+    assert data.groupby("episode")["seed"].first().tolist()[:2] == [4, 9]
+    first = data[data["episode"] == 2].iloc[0]
+    assert first[[".agent.position:0", ".agent.position:1"]].tolist() == [2, 3]
+    about = data.attrs["plumejax"]
+    assert (about["task"], about["adapter"]["max_steps"]) == ("PlumeSearchLocal-v0", 12)
+
+
+def test_they_play_again_by_the_command(table, capsys):
+    for number in range(3):
+        assert replay_captured(table, number) is None
+        assert main(["replay", str(table), "--number", str(number)]) == 0
+    assert capsys.readouterr().out.count("same states") == 3
+
+
+def test_a_copy_has_a_table_of_its_own(tmp_path):
+    env = PlumeSearchEnv(**SMALL, capture=tmp_path)
+    env.reset(seed=0)
+    twin = copy.deepcopy(env)
+    for each in (env, twin):
+        each.reset(seed=1)
+        each.step(0)
+        each.close()
+    counts = sorted(len(pandas.read_parquet(path)) for path in tmp_path.iterdir())
+    assert counts == [2, 3]  # the one that was going on has its start only
+
+
+def test_gymnasium_makes_one(tmp_path):
+    env = gymnasium.make("plumejax/PlumeSearchLocal-v0", capture=str(tmp_path), max_steps=5)
+    for _ in range(2):
+        env.reset(seed=3)
+        env.step(0)
+    env.close()
+    (path,) = tmp_path.iterdir()
+    assert replay_captured(path, 1) is None
+
+
+def test_parts_of_its_users_own_are_named_where_it_should_play_again(tmp_path):
+    env = PlumeSearchEnv(**SMALL, reward_fn=Sparse(), capture=tmp_path)
+    env.reset(seed=0)
+    env.step(0)
+    env.close()
+    (path,) = tmp_path.iterdir()
+    assert len(pandas.read_parquet(path)) == 2
+    with pytest.raises(ValidationError, match="reward_fn"):
+        replay_captured(path, 0)
+
+
+def test_episodes_are_those_of_an_environment_that_keeps_nothing(tmp_path):
+    plain, kept = PlumeSearchEnv(**SMALL), PlumeSearchEnv(**SMALL, capture=tmp_path)
+    for env in (plain, kept):
+        env.reset(seed=7, options={"start": (1, 1)})
+    for action in (0, 1, 1, 2):
+        for a, b in zip(plain.step(action)[:4], kept.step(action)[:4], strict=True):
+            np.testing.assert_array_equal(a, b)
