@@ -1,5 +1,6 @@
 """cli/report: `plumejax report`: a run, a league or a sweep as one HTML file, with its episodes."""
 
+import ast
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -272,9 +273,10 @@ def _cells_trial(about: dict[str, Any], own: dict[str, Any]) -> Trial:
 
 
 def _plain(text: str) -> Any:
+    """A value that a description has as text."""
     try:
-        return json.loads(text)
-    except ValueError:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
         return text
 
 

@@ -56,7 +56,7 @@ def film(
         taken = camera(env, own, longest)
         seen = scenery(env, _at(states, 0, 0), own, taken.canvas)
         top = brightest(seen.field, getattr(own.sensor, "saturation", None))
-        draw = partial(_searches, taken, top, _places(states))
+        draw = partial(_searches, taken, top, places(states))
     for first in range(0, len(moments), _AT_ONCE):
         now = np.asarray(moments[first : first + _AT_ONCE])
         padded = np.concatenate([now, np.repeat(now[-1:], _AT_ONCE - len(now))])
@@ -68,7 +68,7 @@ def _at(states: Any, moment: int, episode: int) -> Any:
     return jax.tree.map(lambda x: x[moment, episode], states)
 
 
-def _places(states: Any) -> np.ndarray:
+def places(states: Any) -> np.ndarray:
     """float32[T + 1, n, 2]: where the agents were; the first one of a team."""
     places = np.asarray(states.agent.position)
     places = places[:, :, 0] if places.ndim == 4 else places

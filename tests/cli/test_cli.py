@@ -1,7 +1,9 @@
 """tests/cli/test_cli: the command line end to end, on a small task and few steps."""
 
+import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,8 +13,10 @@ import time
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
+import pandas
 import pytest
 from matplotlib.image import imread
+from PIL import Image
 
 import plumejax
 from plumejax.base.errors import ValidationError
@@ -20,6 +24,7 @@ from plumejax.base.registry import registered_tasks
 from plumejax.cli import main
 from plumejax.cli.scoring import evaluation_key
 from plumejax.evaluation.episodes import play
+from plumejax.learning.runs import STAGES, agent_history
 
 SMALL = ["--set", "plume.sigma=6", "ending.radius=8", "max_steps=40", "--num-envs", "8"]
 
@@ -43,6 +48,7 @@ def test_train_leaves_a_whole_run_directory(run):
         "evaluation.json",
         "trajectories.png",
         "learning.png",
+        "history",
     }
     config = json.loads((run / "config.json").read_text())
     assert (config["task"], config["seed"]) == ("PlumeSearchLocal-v0", 3)
@@ -90,6 +96,66 @@ def test_load_agent_gives_the_policy_that_was_scored(run):
     outcomes = play(env, agent, evaluation_key(3), params, 1000)
     scores = json.loads((run / "evaluation.json").read_text())["scores"]
     assert int(outcomes.found.sum()) == scores["trained"]["found"]
+
+
+def test_it_keeps_the_agents_along_the_training(run):
+    config = json.loads((run / "config.json").read_text())
+    steps, files = zip(*agent_history(run), strict=True)
+    assert steps[0] == 0
+    assert steps[-1] == config["updates"] * 8 * config["shapes"]["num_steps"]
+    assert 3 <= len(steps) <= STAGES + 1
+    agents = [plumejax.load_agent(path)[0].parameters for path in (*files, run)]
+    differ = [
+        any(np.any(x != y) for x, y in zip(*map(jax.tree.leaves, (a, b)), strict=True))
+        for a, b in itertools.pairwise(agents)
+    ]
+    assert differ == [True] * (len(steps) - 1) + [False]  # the last is the run's own
+
+
+def test_a_film_of_a_training_and_one_of_its_agent(run, tmp_path, capsys):
+    for name, more in (("a.gif", ["--of", "training"]), ("b.gif", ["--episodes", "2"])):
+        path = tmp_path / name
+        assert main(["video", str(run), "--out", str(path), "--every", "20", *more]) == 0
+        with Image.open(path) as film:
+            assert film.n_frames > 1
+            assert np.asarray(film.convert("RGB")).std() > 10
+    assert re.search(r"b\.gif: \d frames", capsys.readouterr().out)
+    wrong = ["video", "PlumeSearchLocal-v0", "--out", str(tmp_path / "c.gif")]
+    assert main(wrong) == 2
+    assert "--policy" in capsys.readouterr().err
+    assert main([*wrong[:3], str(tmp_path / "c.avi"), "--policy", "random"]) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"a.gif", "b.gif"}
+
+
+def test_a_report_of_a_run_has_its_scores_and_its_episodes(run, tmp_path, capsys):
+    out = tmp_path / "report.html"
+    assert main(["report", str(run), "--episodes", "3", "--out", str(out)]) == 0
+    text = out.read_text()
+    scores = json.loads((run / "evaluation.json").read_text())["scores"]
+    for name, row in scores.items():
+        assert f"<td>{name}</td><td>{row['success']:.3f}</td>" in text
+    episodes = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])["episodes"]
+    agent, env, params = plumejax.load_agent(run)
+    outcomes = play(env, agent, evaluation_key(3), params, 3)
+    assert [each["steps"] for each in episodes] == outcomes.steps.tolist()
+    assert text.count("data:image/png") == 2
+    for wrong in (tmp_path, run / "config.json"):
+        assert main(["report", str(wrong)]) == 2
+    assert "no run directory" in capsys.readouterr().err
+    assert main(["report", str(run), "--episodes", "21"]) == 2
+
+
+def test_the_evaluation_of_a_run_can_be_captured(run, tmp_path):
+    own = tmp_path / "run"
+    shutil.copytree(run, own)
+    folder = tmp_path / "steps"
+    assert main(["evaluate", str(own), "--episodes", "20", "--capture", str(folder)]) == 0
+    (table,) = folder.iterdir()
+    agent, env, params = plumejax.load_agent(own)
+    outcomes = play(env, agent, evaluation_key(3), params, 20)
+    steps = pandas.read_parquet(table).groupby("episode")["step"].max()
+    np.testing.assert_array_equal(steps, outcomes.steps)
+    assert main(["replay", str(table), "--number", "7"]) == 0
 
 
 def test_exported_states_are_those_of_the_agent(run, tmp_path):

@@ -1,6 +1,7 @@
 """tests/cli/test_league: `plumejax league` and `plumejax evaluate TASK`, results and refusals."""
 
 import json
+import re
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +43,22 @@ def test_a_league_ranks_the_policies_and_says_who_does_not_fit(league):
     assert "does not fit" in page
     for name in ("arrivals", "league"):
         assert (out / f"{name}-PlumeSearchLocal-v0.png").stat().st_size > 10_000
+
+
+def test_a_report_of_it_replays_the_best(league, capsys):
+    out, _ = league
+    assert main(["report", str(out), "--episodes", "4"]) == 0
+    assert "4 episodes" in capsys.readouterr().out
+    text = (out / "report.html").read_text()
+    told = re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1]
+    played = [
+        (each["title"].split(", ")[1], each["steps"]) for each in json.loads(told)["episodes"]
+    ]
+    wanted = [("perfect", 2), ("gradient", 1), ("random", 1)]
+    for name, count in wanted:
+        steps = read_result(out / "cells" / f"PlumeSearchLocal-v0--{name}.npz").outcomes.steps
+        assert [x for who, x in played if who == name] == steps[:count].tolist()
+    assert "does not fit" in text
 
 
 def test_its_policies_played_the_same_episodes(league):

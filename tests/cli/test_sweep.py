@@ -1,5 +1,6 @@
 """tests/cli/test_sweep: sweeps from files, pictures of stores."""
 
+import json
 import re
 
 import numpy as np
@@ -40,6 +41,13 @@ def test_a_file_is_swept_drawn_and_gone_on_with(tmp_path, capsys):
     arguments = ["--value", "median_steps", "--at", "ending.radius=2.9", "--out", str(picture)]
     assert main(["plot", str(tmp_path / "wide.zarr"), *arguments]) == 0
     assert picture.read_bytes().startswith(b"%PDF")
+    assert main(["report", str(tmp_path / "wide.zarr"), "--episodes", "3"]) == 0
+    text = (tmp_path / "wide.html").read_text()
+    told = re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1]
+    best, middle, worst = json.loads(told)["episodes"]
+    assert "6 of 6 cells" in text
+    assert best["radius"] >= worst["radius"]
+    assert {each["steps"] <= 8 for each in (best, middle, worst)} == {True}
     file.write_text(FILE.replace("episodes = 8", "episodes = 9"))
     assert main(["sweep", str(file)]) == 2
     assert "holds another sweep: its episodes is 8, not 9" in capsys.readouterr().err
