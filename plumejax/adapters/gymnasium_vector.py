@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -12,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from plumejax.adapters import episodes
+from plumejax.adapters.captures import LaneRecorder
 from plumejax.adapters.config import EnvironmentConfig, compose
 from plumejax.adapters.episodes import Program, Seen, View
 from plumejax.adapters.packing import Arrays, Layout, Packed, pack, unpack
@@ -61,6 +63,7 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
         action, pays 0 and has no flag) or `SAME_STEP` (the step that ends an episode returns the
         next one's first observation, the last one as `info["final_obs"]`), or its value.
       strict: of no effect, since no step follows an end.
+      capture: folder for a table of every step of every lane (`adapters/captures.LaneRecorder`).
       others: as of `PlumeSearchEnv`; `render_mode` is None or "rgb_array".
 
     Raises:
@@ -87,20 +90,22 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
         strict: bool = False,
         task: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        capture: str | Path | None = None,
     ) -> None:
         episodes.require_render_mode(render_mode, self.metadata["render_modes"])
-        core, params = compose(
-            task=task,
-            plume_model=plume_model,
-            reward_fn=reward_fn,
-            observation_model=observation_model,
-            action_processor=action_processor,
-            config=config,
-            grid_size=grid_size,
-            source_location=source_location,
-            max_steps=max_steps,
-            goal_radius=goal_radius,
-        )
+        made: dict[str, Any] = {
+            "task": task,
+            "plume_model": plume_model,
+            "reward_fn": reward_fn,
+            "observation_model": observation_model,
+            "action_processor": action_processor,
+            "config": config,
+            "grid_size": grid_size,
+            "source_location": source_location,
+            "max_steps": max_steps,
+            "goal_radius": goal_radius,
+        }
+        core, params = compose(**made)
         self._core = core
         self._batch = Batch(core, num_envs)
         self._autoreset = _autoreset_mode(autoreset_mode)
@@ -114,6 +119,8 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
         self._params: Params = jax.device_put(params)
         self._numbers: Packed = _pack(self._params)
         self._lanes: _Lanes | None = None
+        made |= {"num_envs": num_envs, "autoreset_mode": self._autoreset.value}
+        self._recorder = None if capture is None else LaneRecorder(capture, made, self._params)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -149,6 +156,8 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
         self._lanes = _Lanes(
             drawn, plan.params, numbers.arrays, program, packed.arrays, nobody, begun
         )
+        if self._recorder is not None:
+            self._recorder.begin(drawn, options, self.functional_state)
         everybody = ~nobody
         infos = _masked(_common(view, drawn), everybody)
         infos |= _masked({"episode": begun.copy(), "episode_count": begun.copy()}, everybody)
@@ -179,6 +188,8 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
         outcome = episodes.to_host(observation), last.reward, terminated, truncated, infos
         ended = np.zeros_like(done) if same_step else done
         self._lanes = lanes._replace(carried=carried, ended=ended, episodes=begun)
+        if self._recorder is not None:
+            self._recorder.step(actions, self.functional_state)
         return outcome
 
     def render(self) -> tuple[np.ndarray, ...]:
@@ -190,17 +201,28 @@ class PlumeSearchVectorEnv(gymnasium.vector.VectorEnv):
         """
         lanes = self._current("render")
         episodes.require_renderable(self.render_mode, None)
-        state = episodes.state_of(lanes.program, lanes.carried)
-        return episodes.pictures(self._core, state, lanes.params)
+        return episodes.pictures(self._core, self.functional_state, lanes.params)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Release the episodes."""
         self._lanes = None
+        if self._recorder is not None:
+            self._recorder.close()
 
     @property
     def core(self) -> PlumeSearch:
         """The functional environment of one lane."""
         return self._core
+
+    @property
+    def functional_state(self) -> SearchState:
+        """The states of all lanes, as the functional environment has them; leaves lead with
+        `num_envs`.
+
+        Raises `StateError` before the first reset and after close.
+        """
+        lanes = self._current("functional_state")
+        return episodes.state_of(lanes.program, lanes.carried)
 
     @property
     def params(self) -> Params:

@@ -39,9 +39,23 @@ def rows(
     columns |= {name: np.full(count, value) for name, value in more.items()}
     actions = np.asarray(actions)
     blank = np.zeros((1, *actions.shape[1:]), actions.dtype)
-    parts = _flat("action", np.concatenate([actions, blank]))
     none = np.arange(count) == count - 1
-    columns |= {name: np.ma.masked_array(values, none) for name, values in parts.items()}
+    return columns | answered(np.concatenate([actions, blank]), none, states)
+
+
+def answered(
+    actions: np.ndarray, none: np.ndarray, states: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Columns of states, each with the action that it was answered with.
+
+    Args:
+      actions: [n, ...].
+      none: bool[n], states that were not answered.
+      states: by name, leading with n.
+    """
+    columns: dict[str, Any] = {}
+    for name, values in _flat("action", actions).items():
+        columns[name] = np.ma.masked_array(values, none)
     for name, values in states.items():
         columns |= _flat(name, values)
     return columns

@@ -7,7 +7,7 @@ import numpy as np
 import pandas
 import pytest
 
-from plumejax import PlumeSearchEnv
+from plumejax import PlumeSearchEnv, PlumeSearchVectorEnv
 from plumejax.adapters.captures import replay_captured
 from plumejax.base.errors import ValidationError
 from plumejax.cli import main
@@ -95,3 +95,28 @@ def test_episodes_are_those_of_an_environment_that_keeps_nothing(tmp_path):
     for action in (0, 1, 1, 2):
         for a, b in zip(plain.step(action)[:4], kept.step(action)[:4], strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_vector_environment_keeps_every_lane(tmp_path, mode):
+    arguments = {**SMALL, "max_steps": 4, "autoreset_mode": mode}
+    env = PlumeSearchVectorEnv(3, **arguments, capture=tmp_path)
+    seen = []
+    for seed in (1, 2):
+        env.reset(seed=seed)
+        for step in range(7):  # beyond the end of an episode
+            env.step(np.asarray([0, 1, (step + seed) % 4]))
+            seen.append(env.functional_state.agent.position)
+    env.close()
+    (path,) = tmp_path.iterdir()
+    data = pandas.read_parquet(path)
+    assert len(data) == 2 * 8 * 3
+    last = data[(data["episode"] == 1) & (data["step"] == 7)]
+    assert last["lane"].tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(last[[".agent.position:0", ".agent.position:1"]], seen[-1])
+    assert last["action"].isna().all()
+    assert data["action"].isna().sum() == 6
+    assert data.attrs["plumejax"]["adapter"]["autoreset_mode"] == mode
+    for number in (0, 1):
+        assert replay_captured(path, number) is None
+        assert main(["replay", str(path), "--number", str(number)]) == 0
