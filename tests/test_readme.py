@@ -18,7 +18,7 @@ def test_the_python_of_the_readme_runs(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert re.search(r"\d+ episodes, \d+ found the source", done.stdout)
-    assert done.stdout.endswith("(128, 128, 3) (2, 4)\n")
+    assert done.stdout.endswith("(384, 384, 3) (2, 4)\n")
 
 
 def test_the_two_commands_stand_in_the_readme():
