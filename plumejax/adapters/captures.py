@@ -1,5 +1,6 @@
 """adapters/captures: every step of a Gymnasium environment's episodes in a table, and again."""
 
+import atexit
 import json
 import time
 import uuid
@@ -13,7 +14,6 @@ import numpy as np
 from plumejax.adapters.config import DEFAULT_TASK, EnvironmentConfig
 from plumejax.base import tables
 from plumejax.base.errors import require
-from plumejax.base.extras import need
 from plumejax.base.registry import find
 from plumejax.evaluation.replays import Difference, named, parts
 from plumejax.learning.checkpoints import describe, versions
@@ -29,8 +29,8 @@ class Recorder:
     """Keeps the steps of one environment: in memory until their episode is over, then on disk.
 
     Its table is FOLDER/TASK-MARK.parquet (`base/tables`), a row for each state; the mark is its
-    own. An episode that was not ended by a reset or by `close` when the process is killed is lost,
-    and those finished in the last seconds.
+    own. It is whole after `close`, or the end of the program. If that is killed, the episode that
+    was going on is lost, and those that ended in the last seconds.
 
     Args:
       folder: of the tables; made when the first is written.
@@ -48,6 +48,7 @@ class Recorder:
         self._actions: list[Any] = []
         self._states: list[Any] = []
         self._begun: dict[str, Any] = {}
+        atexit.register(self.close)
 
     def fresh(self) -> "Recorder":
         """One of the same environment with a table of its own."""
@@ -68,6 +69,7 @@ class Recorder:
 
     def close(self) -> None:
         """All that was noted is on disk."""
+        atexit.unregister(self.close)
         self._end()
         self._states = []
         self.flush()
@@ -102,6 +104,7 @@ class LaneRecorder:
         self._last: dict[str, np.ndarray] = {}
         self._begun: dict[str, Any] = {}
         self._kept: list[dict[str, np.ndarray]] = []
+        atexit.register(self.close)
 
     def begin(self, seed: int, options: Any, states: Any) -> None:
         """All lanes begin anew."""
@@ -120,6 +123,7 @@ class LaneRecorder:
 
     def close(self) -> None:
         """All that was noted is on disk."""
+        atexit.unregister(self.close)
         self._end()
         self._flush()
 
@@ -184,7 +188,7 @@ def _new_table(
     folder: str | Path, made: dict[str, Any], params: Any
 ) -> tuple[Path, dict[str, Any]]:
     """`(path, about)` of a table."""
-    need("pyarrow", "data")
+    tables.require_folder("capture", folder)
     task = _task(made)
     about = {
         "adapter": _plain(made),

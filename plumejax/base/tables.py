@@ -6,6 +6,7 @@ What it is of stands with it, in `DataFrame.attrs["plumejax"]`.
 
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from plumejax.base.files import write_bytes_whole
 FORMAT = 1
 """Of the tables; another number, another form."""
 
+ABOUT = ("episode", "step", "lane", "seed", "options", "action", "reward")
+"""Columns that are not of the state."""
+
 MOST = 32
 """Numbers of a part of the state that is kept: what is larger follows from the rest."""
 
@@ -31,7 +35,7 @@ def rows(
     Args:
       number: of the episode.
       actions: [T, ...].
-      states: by name, leading with T + 1.
+      states: by name, leading with T + 1; their `.total_reward` gives the rewards.
       more: what is the same in every row, numbers or text.
     """
     count = len(actions) + 1
@@ -40,6 +44,9 @@ def rows(
     actions = np.asarray(actions)
     blank = np.zeros((1, *actions.shape[1:]), actions.dtype)
     none = np.arange(count) == count - 1
+    if ".total_reward" in states:
+        paid = states[".total_reward"]
+        columns |= _flat("reward", np.diff(paid, axis=0, prepend=paid[:1] * 0))
     return columns | answered(np.concatenate([actions, blank]), none, states)
 
 
@@ -57,7 +64,7 @@ def answered(
     for name, values in _flat("action", actions).items():
         columns[name] = np.ma.masked_array(values, none)
     for name, values in states.items():
-        columns |= _flat(name, values)
+        columns |= _flat(name.removeprefix("."), values)
     return columns
 
 
@@ -109,15 +116,30 @@ def read_episode(path: Path, number: int) -> tuple[dict[str, Any], dict[str, np.
     parquet = need("pyarrow.parquet", "data")
     about = _told(path)
     table = parquet.read_table(path, filters=[("episode", "=", number)])
-    require(table.num_rows > 0, "number", number, f"that of an episode in {path}")
+    if table.num_rows == 0:
+        known = parquet.read_table(path, columns=["episode"]).column("episode").to_numpy()
+        require(False, "number", number, f"{known.min()} to {known.max()}")
     found: dict[str, list[np.ndarray]] = {}
     for name in table.column_names:
         column = table.column(name)
         values = column.drop_null() if name.startswith("action") else column
         found.setdefault(name.partition(":")[0], []).append(values.to_numpy())
     single = {name for name in table.column_names if ":" not in name}
-    columns = {n: x[0] if n in single else np.stack(x, axis=1) for n, x in found.items()}
-    return about, columns
+    whole = {n: x[0] if n in single else np.stack(x, axis=1) for n, x in found.items()}
+    named = {n if n in ABOUT else f".{n}": x for n, x in whole.items()}
+    return about, named
+
+
+def require_folder(name: str, folder: Any) -> None:
+    """Raise `ValidationError` unless tables can be put into `folder`: one that is there, or a new
+    one in one that is; and `PlumeError` if pyarrow is not installed (the extra `data`)."""
+    need("pyarrow", "data")
+    good = isinstance(folder, str | Path) and str(folder) != ""
+    there = Path(folder).resolve() if good else Path()
+    good = good and (there.is_dir() or (not there.exists() and there.parent.is_dir()))
+    where = there if there.is_dir() else there.parent
+    good = good and os.access(where, os.W_OK)
+    require(good, name, str(folder), "a folder to write into, or a new one in such a folder")
 
 
 def is_table(path: Path) -> bool:
@@ -134,7 +156,7 @@ def _told(path: Path) -> dict[str, Any]:
     try:
         metadata = parquet.read_schema(parts[0]).metadata
         about = json.loads(metadata[b"PANDAS_ATTRS"])["plumejax"]
-    except (IndexError, KeyError, TypeError, ValueError, OSError) as error:
-        raise ValidationError(f"{path} holds no table of episodes: {error!r}") from None
+    except (IndexError, KeyError, TypeError, ValueError, OSError):
+        raise ValidationError(f"{path} holds no table of episodes, or a damaged one") from None
     require(about["format"] == FORMAT, "format", about["format"], str(FORMAT))
     return about

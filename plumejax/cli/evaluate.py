@@ -114,6 +114,8 @@ def evaluate(
         static={} if data is None else {"data": str(data)},
         plumes=plumes,
     )
+    if capture is not None:
+        captures.new_table(trial, capture, "--capture")
     if estimator == "survival":
         require(capture is None, "--capture", capture, "left out with --estimator survival")
         require(error is None, "--error", error, "left out with --estimator survival")
@@ -143,6 +145,8 @@ def _run(
     of = "" if data is None or moved else data.stem
     used = config.data if data is None else str(data)
     config = replace(config, seed=config.seed if seed is None else seed, data=used)
+    if capture is not None:
+        captures.new_table(of_run(directory, config, episodes), capture, "--capture")
     report(Console(), directory, trained, config, episodes, of)
     if capture is not None:
         keep_steps(of_run(directory, config, episodes), capture)

@@ -44,7 +44,7 @@ def report(
     *,
     out: Path | None = None,
     episodes: int = SHOWN,
-    value: str = "success",
+    value: str | None = None,
 ) -> int:
     """Make a report of results as one HTML file: tables, pictures, and a player of episodes.
 
@@ -56,17 +56,19 @@ def report(
             store (*.zarr) of a `plumejax sweep`.
         out: the file, *.html; by default report.html in the directory, of a store beside it.
         episodes: that can be replayed, up to 20; they are played anew.
-        value: of a sweep, what is drawn.
+        value: of a sweep, what is drawn; by default success.
     """
     require_out(out, ".html")
-    require(0 <= episodes <= MOST, "episodes", episodes, f"0 to {MOST}")
+    require(0 <= episodes <= MOST, "--episodes", episodes, f"0 to {MOST}")
+    good = value is None or target.suffix == ".zarr"
+    require(good, "--value", value, "left out: it is for sweeps")
     with bar(Console()) as shown:
         if (target / CONFIG).is_file():
             title, sections, watched = _of_run(target, episodes, shown)
         elif (target / CELLS).is_dir():
             title, sections, watched = _of_league(target, episodes, shown)
         elif target.suffix == ".zarr":
-            title, sections, watched = _of_sweep(target, episodes, value, shown)
+            title, sections, watched = _of_sweep(target, episodes, value or "success", shown)
         else:
             raise ValidationError(
                 f"{target} is no run directory (with {CONFIG}), no league (with {CELLS}/) and no"
@@ -91,7 +93,7 @@ def _of_run(directory: Path, episodes: int, shown: Progress) -> Parts:
     config = read_config(directory)
     require(
         config.seeds == 1,
-        "target",
+        "TARGET",
         str(directory),
         f"a run of one seed, such as {directory / f'seed{config.seed}'}",
     )
@@ -145,7 +147,8 @@ def _numbers(config: Any) -> list[list[str]]:
 
 
 def _of_league(directory: Path, episodes: int, shown: Progress) -> Parts:
-    require((directory / "league.json").is_file(), "target", str(directory), "a finished league")
+    done = (directory / "league.json").is_file()
+    require(done, "TARGET", str(directory), "a finished league: the command that began it goes on")
     rows = json.loads((directory / "league.json").read_text())
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     sections = [
@@ -218,7 +221,10 @@ def _of_sweep(path: Path, episodes: int, value: str, shown: Progress) -> Parts:
 
     data, about = load(path), read_description(path)
     played, cells = int(data.done.sum()), data.done.size
-    require(played > 0, str(path), "no cell that has been played", "played in part")
+    if not played:
+        raise ValidationError(
+            f"{path}: no cell has been played yet; plumejax sweep goes on with it"
+        )
     figures = {value: figure(data, value)}
     flat = data[value].values.ravel()
     order = np.argsort(np.where(np.isnan(flat), -np.inf, flat), kind="stable")[::-1][:played]

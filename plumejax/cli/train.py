@@ -19,9 +19,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plumejax.base.errors import PlumeError, ValidationError, require
 from plumejax.base.files import write_whole
+from plumejax.base.tables import require_folder
 from plumejax.cli.cores import a_core_each
 from plumejax.cli.evaluate import keep_steps, of_run
 from plumejax.cli.scoring import draw_learning, report
+from plumejax.evaluation.captures import new_table
+from plumejax.evaluation.trials import Trial
 from plumejax.learning import seeds as trainings
 from plumejax.learning.agent_files import save_agent
 from plumejax.learning.checkpoints import describe, is_saved, require_same, restore, save
@@ -89,6 +92,8 @@ def train(
         resume: run directory of a training to go on with; all other choices are as they were.
     """
     console = Console()
+    if capture is not None:
+        require_folder("--capture", capture)
     if resume is not None:
         given = {
             "TASK": task != _TASK,
@@ -112,6 +117,9 @@ def train(
         config = _new_config(task, seed, seeds, steps, num_envs, memory, data, set, hyper)
         directory = _new_directory(out, config)
         write_config(directory, config)
+    for own, each in _own_runs(directory, config):
+        if capture is not None:
+            new_table(Trial(each.task, str(own)), capture, "--capture")
     return _run(console, directory, config, capture)
 
 

@@ -20,6 +20,9 @@ from plumejax.learning.recipes import recipe
 from plumejax.learning.runs import agent_history, load_agent
 from plumejax.viewing.video import captioned, film, save_video
 
+_WINDOWS = 36
+"""Episodes side by side, at most: more are too small to be seen."""
+
 _AT_MOST = 400
 """Frames that a film has unless `--every` says otherwise."""
 
@@ -52,10 +55,13 @@ def video(
         fps: frames a second.
     """
     require_out(out, ".gif", ".mp4")
-    require(episodes is None or episodes > 0, "--episodes", episodes, "> 0")
+    require(
+        episodes is None or 0 < episodes <= _WINDOWS, "--episodes", episodes, f"1 to {_WINDOWS}"
+    )
     require(0 <= seed < 2**31, "--seed", seed, "0 <= seed < 2**31")
     require(every is None or every > 0, "--every", every, "> 0")
-    require(fps > 0, "--fps", fps, "> 0")
+    fastest = 50 if out.suffix == ".gif" else 240
+    require(0.1 <= fps <= fastest, "--fps", fps, f"0.1 to {fastest} of a {out.suffix}")
     is_task = source in registered_tasks()
     require(is_task == (policy is not None), "--policy", policy, "given of a task, and only of one")
     run = Path(source)

@@ -33,8 +33,7 @@ def capture(
         action that the task refuses.
       PlumeError: pyarrow is not installed (the extra `data`).
     """
-    path = folder / f"{cell_name(trial)}.parquet"
-    require(not path.exists(), "capture", str(path), "new")
+    path = new_table(trial, folder)
     about = replays.header(trial)
     env, params, policy = make_agent(trial, *make_task(trial))
     limit, key = int(params.max_steps), evaluation_key(trial.seed)
@@ -48,6 +47,15 @@ def capture(
         wanted = range(min(lanes, trial.episodes - first))
         tables.append(path, about, [_rows(first + i, actions[i], named, i) for i in wanted])
         progress(len(wanted))
+    return path
+
+
+def new_table(trial: Trial, folder: Path, name: str = "capture") -> Path:
+    """The path of the table of a trial. Raises `ValidationError` if it is there already, or if
+    `folder` takes none; `name` is what the folder is called."""
+    tables.require_folder(name, folder)
+    path = folder / f"{cell_name(trial)}.parquet"
+    require(not path.exists(), name, str(folder), f"a folder without {path.name}")
     return path
 
 

@@ -168,6 +168,7 @@ def save_episode(path: str | Path, episode: EpisodeRecord) -> None:
 
 def load_episode(path: str | Path) -> EpisodeRecord:
     """What `save_episode` wrote. Raises `ValidationError` for another file."""
+    require(Path(path).is_file(), "file", str(path), "one that `plumejax record` wrote")
     try:
         with np.load(path, allow_pickle=False) as stored:
             header = json.loads(str(stored["header"]))
@@ -175,10 +176,12 @@ def load_episode(path: str | Path) -> EpisodeRecord:
             states = {name.removeprefix("state"): stored[name] for name in names}
             episode = EpisodeRecord(header, stored["actions"], states)
         require(header["format"] == FORMAT, "format", header["format"], str(FORMAT))
-    except UNREADABLE as error:
-        if isinstance(error, ValidationError):
-            raise
-        raise ValidationError(f"{path} holds no episode of plumejax: {error}") from None
+    except ValidationError:
+        raise
+    except UNREADABLE:
+        raise ValidationError(
+            f"{path} holds no episode of plumejax (*.npz), or a damaged one"
+        ) from None
     return episode
 
 

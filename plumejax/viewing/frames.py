@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plumejax.base.errors import require
+from plumejax.base.errors import RenderingError, require
 from plumejax.viewing.scenery import Canvas, Scenery, canvas, scenery, search_of, turns
 
 # Nine colours of cividis, dark blue to yellow: perceptually even, and alike to every colour vision.
@@ -29,6 +29,9 @@ SOURCE, WIND = (213, 94, 0), (86, 180, 233)
 
 BRIGHT = 0.5
 """Per cent of a field that are brighter than the brightest colour."""
+
+LONGEST = 4096
+"""Pixels of a picture's longer side that may be asked for."""
 
 _THINNEST = 48
 """Pixels that a picture is high, at least."""
@@ -80,11 +83,15 @@ def camera(env: Any, params: Any, longest: int = 480, decades: float | None = No
       decades: of a logarithmic scale; by default it is the cube root.
 
     Raises:
-      ValidationError: `longest` or `decades` is not above 0.
-      RenderingError: the arena has no size.
+      ValidationError: `longest` or `decades` is out of range.
+      RenderingError: the task is no search, or its arena has no size.
     """
-    require(longest > 0, "longest", longest, "> 0")
-    require(decades is None or decades > 0, "decades", decades, "None or > 0")
+    whole = isinstance(longest, int) and not isinstance(longest, bool)
+    require(whole and 0 < longest <= LONGEST, "longest", longest, f"an int from 1 to {LONGEST}")
+    number = decades is None or (isinstance(decades, int | float) and decades > 0)
+    require(number, "decades", decades, "None or > 0")
+    if not hasattr(search_of(env), "arena"):
+        raise RenderingError(f"{env.name} is no search, and only searches have frames")
     where = canvas(search_of(env).arena, params)
     across = max(1, longest // max(where.size))
     up = max(across, -(-_THINNEST // where.size[1]))
@@ -175,8 +182,12 @@ def contact_sheet(frames: Any, columns: int | None = None) -> jax.Array:
     Args:
       frames: the pictures.
       columns: in a row; by default as makes the sheet about square.
+
+    Raises `ValidationError` for another shape.
     """
     frames = jnp.asarray(frames)
+    good = frames.ndim == 4 and len(frames) > 0 and frames.shape[-1] == 3
+    require(good, "frames", frames.shape, "[n, h, w, 3], n > 0")
     count, height, width, _ = frames.shape
     columns = columns or max(1, round(float(np.sqrt(count * height / width))))
     columns = min(columns, count)

@@ -1,6 +1,8 @@
 """tests/adapters/test_captures: a Gymnasium environment keeps its episodes, and they play again."""
 
 import copy
+import subprocess
+import sys
 
 import gymnasium
 import numpy as np
@@ -43,7 +45,7 @@ def test_every_step_is_kept_with_its_seed(table):
     assert steps[0] <= 12
     assert data.groupby("episode")["seed"].first().tolist()[:2] == [4, 9]
     first = data[data["episode"] == 2].iloc[0]
-    assert first[[".agent.position:0", ".agent.position:1"]].tolist() == [2, 3]
+    assert first[["agent.position:0", "agent.position:1"]].tolist() == [2, 3]
     about = data.attrs["plumejax"]
     assert (about["task"], about["adapter"]["max_steps"]) == ("PlumeSearchLocal-v0", 12)
 
@@ -113,10 +115,30 @@ def test_a_vector_environment_keeps_every_lane(tmp_path, mode):
     assert len(data) == 2 * 8 * 3
     last = data[(data["episode"] == 1) & (data["step"] == 7)]
     assert last["lane"].tolist() == [0, 1, 2]
-    np.testing.assert_array_equal(last[[".agent.position:0", ".agent.position:1"]], seen[-1])
+    np.testing.assert_array_equal(last[["agent.position:0", "agent.position:1"]], seen[-1])
     assert last["action"].isna().all()
     assert data["action"].isna().sum() == 6
     assert data.attrs["plumejax"]["adapter"]["autoreset_mode"] == mode
     for number in (0, 1):
         assert replay_captured(path, number) is None
         assert main(["replay", str(path), "--number", str(number)]) == 0
+
+
+def test_what_is_not_closed_is_whole_at_the_end_of_the_program(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from plumejax import PlumeSearchEnv\n"
+        f"env = PlumeSearchEnv(**{SMALL}, capture={str(tmp_path / 'kept')!r})\n"
+        "env.reset(seed=1)\nenv.step(0)\n"
+    )
+    subprocess.run([sys.executable, str(script)], check=True)
+    (path,) = (tmp_path / "kept").iterdir()
+    assert len(pandas.read_parquet(path)) == 2
+
+
+@pytest.mark.parametrize("folder", ["", 5, "{here}/file", "{here}/no/folder"])
+def test_a_folder_that_takes_none_is_refused_at_once(tmp_path, folder):
+    (tmp_path / "file").write_text("")
+    folder = folder.format(here=tmp_path) if isinstance(folder, str) else folder
+    with pytest.raises(ValidationError, match=r"capture = .* a folder to write into"):
+        PlumeSearchEnv(**SMALL, capture=folder)

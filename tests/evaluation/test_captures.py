@@ -36,9 +36,10 @@ def test_pandas_reads_every_step_of_the_evaluation(table):
     outcomes = run_trial(TRIAL).outcomes
     last = data.groupby("episode").tail(1)
     np.testing.assert_array_equal(last["step"], outcomes.steps)
-    np.testing.assert_array_equal(last[".found"], outcomes.found)
-    np.testing.assert_array_equal(last[".total_reward"], outcomes.reward)
+    np.testing.assert_array_equal(last["found"], outcomes.found)
+    np.testing.assert_array_equal(last["total_reward"], outcomes.reward)
     assert len(data) == np.sum(outcomes.steps + 1)
+    np.testing.assert_array_equal(data.groupby("episode")["reward"].sum(), outcomes.reward)
     # Only the last state of an episode was not answered with an action.
     np.testing.assert_array_equal(data["action"].isna(), data["step"] == data.groupby("episode")["step"].transform("max"))  # fmt: skip  # noqa: E501
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plumejax
-from plumejax.base.errors import ValidationError
+from plumejax.base.errors import RenderingError, ValidationError
 from plumejax.search.team import Team
 from plumejax.viewing import frames
 from plumejax.viewing.frames import camera, contact_sheet, frame, levels
@@ -237,7 +237,21 @@ def test_a_contact_sheet_has_every_picture_in_its_place():
     assert np.asarray(contact_sheet(pictures)).shape[1] > 0
 
 
-@pytest.mark.parametrize(("name", "value"), [("longest", 0), ("decades", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("longest", 0), ("longest", 5000), ("longest", 2.5), ("decades", 0.0), ("decades", "a")],
+)
 def test_a_camera_refuses_what_makes_no_picture(local, name, value):
-    with pytest.raises(ValidationError, match=f"{name} = {value}"):
+    with pytest.raises(ValidationError, match=f"{name} = {value!r}"):
         camera(*local, **{name: value})
+
+
+def test_only_searches_have_frames():
+    with pytest.raises(RenderingError, match="no search"):
+        camera(*plumejax.make("TwoArm-Lift-v0"))
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 4, 3), (4, 4, 3), (2, 4, 4, 4)])
+def test_a_contact_sheet_is_of_pictures(shape):
+    with pytest.raises(ValidationError, match="frames = "):
+        contact_sheet(np.zeros(shape, np.uint8))

@@ -39,7 +39,7 @@ async function ways(arrays, [left, right, bottom, top]) {
 const brief = (number) =>
   number !== 0 && (Math.abs(number) >= 1e5 || Math.abs(number) < 1e-3)
     ? number.toExponential(1)
-    : String(+number.toPrecision(3));
+    : String(+number.toPrecision(4));
 
 const pixel = (r, g, b) => new Uint32Array(new Uint8Array([r, g, b, 255]).buffer)[0];
 // Blue through white to vermilion, for what is below and above 0.
@@ -293,7 +293,8 @@ function drawTrace() {
   pen.strokeStyle = "#5b6474";
   line(pen, values.map((value, step) => [x(step), y(value)]), 1.5 * dense);
   pen.fillStyle = HIT;
-  for (const step of shown.hits ?? []) pen.fillRect(x(step) - dense / 2, 0, Math.max(dense, canvas.width / (shown.steps + 1) / 2), canvas.height * 0.12);
+  const thick = Math.min(4 * dense, Math.max(dense, canvas.width / (shown.steps + 1) / 2));
+  for (const step of shown.hits ?? []) pen.fillRect(x(step) - thick / 2, 0, thick, canvas.height * 0.12);
   cursor(pen, canvas);
 }
 
@@ -329,6 +330,7 @@ function toHit(way) {
 }
 
 function scrub(event) {
+  if (event.type === "pointerdown") el("trace").setPointerCapture(event.pointerId);
   if (event.buttons !== 1 && event.type !== "click") return;
   const box = el("trace").getBoundingClientRect();
   go(((event.clientX - box.left) / box.width) * (shown.steps + 1) - 0.5);
@@ -350,7 +352,8 @@ async function begin() {
   el("at").oninput = () => go(Number(el("at").value));
   for (const kind of ["click", "pointerdown", "pointermove"]) el("trace").addEventListener(kind, scrub);
   document.addEventListener("keydown", (event) => {
-    if (["SELECT", "INPUT", "BUTTON"].includes(event.target.tagName)) return;
+    const kind = event.target.tagName; // what it does with a key itself
+    if (kind === "SELECT" || kind === "INPUT" || (kind === "BUTTON" && event.key === " ")) return;
     const keys = { " ": toggle, ArrowLeft: el("back").onclick, ArrowRight: el("on").onclick };
     if (!keys[event.key]) return;
     event.preventDefault();
