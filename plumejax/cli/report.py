@@ -49,7 +49,8 @@ def report(
     """Make a report of results as one HTML file: tables, pictures, and a player of episodes.
 
     The file needs no network and no other file. The player shows the plume as it moves, the way of
-    the agent, what it smells, and the belief or the hidden state it acts on.
+    the agent, what it smells, and the belief or the hidden state it acts on. Where the results are
+    of a bank of plumes it plays in four at most, so these episodes are others of the same kind.
 
     Args:
         target: a run directory of `plumejax train`, the directory of a `plumejax league`, or the

@@ -108,17 +108,18 @@ def _played(source: str, policy: str | None, episodes: int, seed: int) -> tuple[
     else:
         agent, env, params = load_agent(source)
         env, params = on_bank(env, params, recipe(env).plumes and 1, seed)
-    return _traced(env, params, agent, episodes, seed)
+    return _traced(env, params, agent, episodes, seed)[:4]
 
 
 def _traced(env: Any, params: Any, agent: Any, episodes: int, seed: int) -> tuple[Any, ...]:
+    """`(env, params, states, steps, found)`."""
     limit = int(params.max_steps)
     params = jax.device_put(params)
     outcomes, lanes = trace(env, agent, evaluation_key(seed), params, episodes, limit)
     steps = np.asarray(outcomes.steps)
     if (steps < 0).any():
         raise ValidationError(f"the task refuses an action of {type(agent).__name__}")
-    return env, params, lanes.state, steps
+    return env, params, lanes.state, steps, np.asarray(outcomes.found)
 
 
 def _training(run: Path, episodes: int, seed: int, every: int | None) -> list[tuple[Any, ...]]:
@@ -128,10 +129,9 @@ def _training(run: Path, episodes: int, seed: int, every: int | None) -> list[tu
     for steps, path in history:
         agent, env, params = load_agent(path)
         env, params = on_bank(env, params, recipe(env).plumes and 1, seed)
-        env, params, states, lengths = _traced(env, params, agent, episodes, seed)
-        found = int(np.sum(np.asarray(states.found)[-1]))
+        env, params, states, lengths, found = _traced(env, params, agent, episodes, seed)
         caption = f"after {steps / 1e6:.2g} M steps" if steps else "before training"
-        caption = f"{caption}: {found} of {episodes} found"
+        caption = f"{caption}: {found.sum()} of {episodes} found"
         stride = every or _stride(lengths, len(history))
         parts.append((caption, env, params, states, lengths, stride))
     return parts
