@@ -1,10 +1,12 @@
 """tests/conftest: strict JAX modes for every test, and what they share."""
 
+import gc
 import json
 import os
 import shutil
 import signal
 import tempfile
+from pathlib import Path
 
 # Most of the suite's time goes into machine code that runs once or twice. The programs are the
 # same without LLVM's optimisation and with XLA's plain emitters, and compile in less than half the
@@ -33,6 +35,20 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # An example that compiles takes long, and what takes long says nothing of what is right.
 hypothesis.settings.register_profile("plumejax", deadline=None)
 hypothesis.settings.load_profile("plumejax")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def room_for_programs():
+    """A compiled program maps memory in pieces, of which Linux gives a process 65,530: one that has
+    compiled many lets go of them between two files, and loads what it needs again from the disk."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_text().count("\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
+
+
+MOST_MAPS = 30_000
 
 
 @pytest.fixture(scope="session")
