@@ -13,6 +13,7 @@ from scipy.special import k0
 from scipy.stats import poisson
 
 import plumejax
+from plumejax.base.compiling import jit_by_class
 from plumejax.base.errors import ValidationError
 from plumejax.evaluation.episodes import stream
 from plumejax.plumes.encounters import EncounterPlume, Windy, cosh
@@ -365,7 +366,11 @@ def test_targets(plane):
     likely, near = (POLICIES[n](*plane) for n in ("most-likely-state", "p-over-d"))
     memory = likely.init(KEY)
     far = memory.replace(belief=jnp.zeros((11, 11)).at[0, 5].set(0.3).at[5, 6].set(0.7))
-    step = jax.jit(lambda policy, memory, seen: policy.act(KEY, memory, seen)[0])
+
+    @jit_by_class()
+    def step(policy, memory, seen):
+        return policy.act(KEY, memory, seen)[0]
+
     seen = at(0, 5, 5)
     belief = np.asarray(likely.believe(far, seen))
     assert belief[5, 6] < belief[0, 5] < 3 * belief[5, 6]
