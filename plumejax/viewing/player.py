@@ -22,6 +22,9 @@ QUALITIES = ((120, 64), (90, 48), (60, 40), (40, 32), (20, 24))
 MOST_BYTES = 120_000
 """Of the plume of an episode, compressed: 20 episodes make less than 5 MB of text."""
 
+COLUMNS = 1000
+"""Moments of a hidden state that are kept."""
+
 DECADES = 4.0
 """Below the greatest probability of a belief, as far as one is shown."""
 
@@ -133,7 +136,7 @@ def _fields(
     env: Any, states: Any, params: Any, steps: int, where: Canvas, most: int
 ) -> dict[str, Any]:
     """The plume at some moments of an episode, what stands in it, and the wind."""
-    moments = np.unique(np.linspace(0, steps, min(most, steps + 1)).astype(int))
+    moments = _moments(steps, most)
     # Room that is left over shows the last moment again: one program serves every episode.
     padded = np.concatenate([moments, np.repeat(moments[-1:], most - len(moments))])
     some = jax.tree.map(lambda x: x[padded], states)
@@ -196,25 +199,36 @@ def _mind(policy: Any, lane: Lane, steps: int) -> dict[str, Any]:
     # A memory has what was observed once it has acted on it, which is a step later.
     acted = np.minimum(np.arange(steps + 1) + ahead, steps)
     if belief is not None and belief.ndim > 1:
-        moments = np.unique(np.linspace(0, steps, min(QUALITIES[0][0], steps + 1)).astype(int))
-        # Indexed [x, y, z] in a policy, [row, column] on a screen.
-        shown = np.asarray(belief[acted[moments]], float)
-        shown = shown.reshape(*shown.shape[:3], -1).sum(axis=-1) if shown.ndim > 2 else shown
-        shown = np.moveaxis(shown.reshape(*shown.shape[:2], -1), 1, 2)
-        most = shown.max(axis=(1, 2), keepdims=True)
-        level = np.asarray(levels(shown / np.where(most > 0, most, 1), 1.0, DECADES))
-        level = np.rint(level * 63).astype(np.uint8) * 4
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bits = -np.nansum(np.where(shown > 0, shown * np.log2(shown), 0), axis=(1, 2))
-        return {"belief": packed(level), "believed": moments.tolist(), "entropy": _short(bits)}
+        for most, _ in QUALITIES:
+            told = _belief(belief, acted, _moments(steps, most))
+            if len(told["belief"]["data"]) * 3 / 4 < MOST_BYTES:
+                break
+        return told
     if isinstance(policy, Agent):
-        acted = np.minimum(np.arange(steps + 1) + 1, steps)
+        acted = np.minimum(_moments(steps, COLUMNS) + 1, steps)
         units = [np.asarray(x)[acted] for x in jax.tree.leaves(lane.memory[1])]
         if units:
             hidden = np.concatenate([x.reshape(len(x), -1) for x in units], axis=1)
             hidden = hidden / max(float(np.abs(hidden).max()), 1e-9)
             return {"hidden": packed(np.rint((hidden + 1) * 127.5).astype(np.uint8))}
     return {}
+
+
+def _belief(belief: Any, acted: np.ndarray, moments: np.ndarray) -> dict[str, Any]:
+    """A belief, indexed [T, x, y, z], at some moments, indexed [row, column]."""
+    shown = np.asarray(belief[acted[moments]], float)
+    shown = shown.reshape(*shown.shape[:3], -1).sum(axis=-1) if shown.ndim > 2 else shown
+    shown = np.moveaxis(shown.reshape(*shown.shape[:2], -1), 1, 2)
+    most = shown.max(axis=(1, 2), keepdims=True)
+    level = np.asarray(levels(shown / np.where(most > 0, most, 1), 1.0, DECADES))
+    level = np.rint(level * 63).astype(np.uint8) * 4
+    bits = -np.sum(shown * np.log2(np.where(shown > 0, shown, 1.0)), axis=(1, 2))
+    return {"belief": packed(level), "believed": moments.tolist(), "entropy": _short(bits)}
+
+
+def _moments(steps: int, most: int) -> np.ndarray:
+    """int[k]: at most so many of the steps from 0 on, evenly, the first and the last among them."""
+    return np.unique(np.linspace(0, steps, min(most, steps + 1)).astype(int))
 
 
 def _seconds(env: Any, params: Any) -> float | None:
