@@ -20,8 +20,8 @@ import plumejax
 from plumejax.evaluation.episodes import trace
 from plumejax.policies.catalogue import prepare
 from plumejax.viewing.figures import save
-from plumejax.viewing.frames import camera, frame
-from plumejax.viewing.video import TRAIL, places
+from plumejax.viewing.frames import TRAIL, camera, frame
+from plumejax.viewing.video import places
 
 RESULTS = Path(__file__).parent / "results" / "frames.png"
 

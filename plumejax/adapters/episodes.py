@@ -26,7 +26,7 @@ from plumejax.base.randomised import Randomised, corners, distributions, overrid
 from plumejax.search.environment import PlumeSearch, distance_to_source
 from plumejax.search.starts import Fixed, FixedParams
 from plumejax.search.state import Params, SearchState
-from plumejax.viewing.frames import Camera, camera, frame
+from plumejax.viewing.frames import TRAIL, Camera, camera, frame
 
 
 class EnvironmentState(StrEnum):
@@ -379,10 +379,6 @@ STATES = {
     Lifecycle.CLOSED: EnvironmentState.CLOSED,
 }
 """The member of `EnvironmentState` that stands for each code."""
-
-
-TRAIL = 64
-"""Places of a trail that a picture shows."""
 
 
 def no_trail() -> np.ndarray:

@@ -33,6 +33,9 @@ BRIGHT = 0.5
 LONGEST = 4096
 """Pixels of a picture's longer side that may be asked for."""
 
+TRAIL = 64
+"""Places behind an agent that films and Gymnasium's pictures show."""
+
 _THINNEST = 48
 """Pixels that a picture is high, at least."""
 
@@ -213,9 +216,8 @@ def _unit(shape: tuple[int, ...]) -> float:
 def _grid(shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     """x and y of every pixel's middle, float32[W] and float32[H, 1]."""
     height, width = shape[:2]
-    return jnp.arange(width, dtype=jnp.float32)[None], jnp.arange(height, dtype=jnp.float32)[
-        :, None
-    ]
+    x, y = (jnp.arange(n, dtype=jnp.float32) for n in (width, height))
+    return x[None], y[:, None]
 
 
 def _paint(

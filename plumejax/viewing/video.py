@@ -16,11 +16,16 @@ from plumejax.arms.camera import SIZE, picture
 from plumejax.arms.environment import TwoArm
 from plumejax.base.errors import require
 from plumejax.base.extras import need
-from plumejax.viewing.frames import Camera, brightest, camera, contact_sheet, frame, text_mask
+from plumejax.viewing.frames import (
+    TRAIL,
+    Camera,
+    brightest,
+    camera,
+    contact_sheet,
+    frame,
+    text_mask,
+)
 from plumejax.viewing.scenery import scenery
-
-TRAIL = 64
-"""Steps of the way behind an agent that are shown."""
 
 _AT_ONCE = 8
 """Moments that one compiled call draws."""
